@@ -1,0 +1,1056 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ferry.h"
+
+#include <string.h>
+#include <syslog.h>
+
+#include "error.h"
+#include "facts.h"
+#include "log.h"
+#include "message-ids.h"
+#include "text.h"
+
+/* How often an open handover is looked at even if nothing seems to happen, and how long one write
+ * or one question may take.  A goal that failed is tried again at that pace. */
+#define CHECK_INTERVAL_S 1
+#define CHECKS_PER_QUESTION 5
+#define WRITE_TIMEOUT_MS 5000
+#define QUESTION_TIMEOUT_US (5 * G_USEC_PER_SEC)
+
+typedef enum {
+    BARRIER_NOT_NEEDED,
+    BARRIER_NEEDED,
+    BARRIER_ASKED,
+    BARRIER_WAITING,
+} Barrier;
+
+struct PfFerry {
+    const PfFerryEnv *env; /* NULL: forgotten; only answers that are still under way hold it */
+    PfRole role;
+    PfState state;
+    PfMarker marker; /* strings owned; 'resumed' and the prior values are the row's business */
+    char *domain;
+    char **ports;
+    char **macs; /* as many as ports */
+    guint n_ports;
+    PfPortFacts *facts;
+
+    gboolean chassis_known;
+    gboolean chassis_asked;
+    PfSbChassis source, destination;
+
+    PfEvent guest; /* the last word about the guest; PF_N_EVENTS: none */
+    gint64 guest_at;
+    PfEvent override; /* PF_EV_ACTIVATE, PF_EV_ROLLBACK, or PF_N_EVENTS */
+    guint in_flight;  /* goals that an adapter is at work on */
+    gboolean preplug_tried;
+    gboolean cms_in_charge; /* the port was left to its CMS, the migration goes on */
+
+    Barrier barrier;
+    gint64 barrier_cfg;
+
+    guint deadline_id, check_id, gate_id;
+    guint checks;
+    guint64 question;
+    gboolean question_ends; /* the state's time is over if the answer brings no news */
+
+    PfBusCall *begin_call, *gate_call;
+
+    GArray *phases; /* of PfPhaseView */
+    PfPortView *port_views;
+    char *last_error;
+    PfHandoverView view;
+};
+
+static void pursue(PfFerry *f);
+
+static void ferry_clear(gpointer data)
+{
+    PfFerry *f = data;
+    g_free(f->marker.source);
+    g_free(f->marker.destination);
+    g_free(f->marker.domain);
+    g_free(f->marker.handover);
+    g_free(f->domain);
+    g_strfreev(f->ports);
+    g_strfreev(f->macs);
+    g_free(f->facts);
+    pf_sb_chassis_clear(&f->source);
+    pf_sb_chassis_clear(&f->destination);
+    g_array_unref(f->phases);
+    g_free(f->port_views);
+    g_free(f->last_error);
+}
+
+/* Whatever is under way holds the ferry until its answer has come. */
+static PfFerry *hold(PfFerry *f)
+{
+    return g_rc_box_acquire(f);
+}
+
+static void let_go(PfFerry *f)
+{
+    g_rc_box_release_full(f, ferry_clear);
+}
+
+/* ---- what people see ---- */
+
+static void say(PfFerry *f, int priority, const char *message_id, const char *text)
+{
+    g_autofree char *ports = g_strjoinv(",", f->ports);
+    const PfLogFields fields = {
+        .message_id = message_id,
+        .domain = f->domain,
+        .domain_uuid = f->marker.domain,
+        .handover = f->marker.handover,
+        .port = ports,
+        .phase = f->view.phase,
+        .role = f->view.role,
+        .source = f->marker.source,
+        .destination = f->marker.destination,
+    };
+    g_autofree char *name = pf_printable(f->domain ? f->domain : f->marker.domain);
+    pf_log(priority, &fields, "domain '%s', port %s: %s", name, ports, text);
+}
+
+/* Keeps an error for people to see.  The same one again is not news. */
+static void set_error(PfFerry *f, const char *what, const GError *error)
+{
+    g_autofree char *story = pf_error_describe(error);
+    g_autofree char *text = g_strdup_printf("%s: %s", what, story);
+
+    if (g_strcmp0(text, f->last_error) == 0) {
+        return;
+    }
+    g_free(f->last_error);
+    f->last_error = g_steal_pointer(&text);
+    f->view.last_error = f->last_error;
+    say(f, LOG_WARNING, PF_MESSAGE_HANDOVER_FAILED, f->last_error);
+    f->env->changed(f, PF_HANDOVER_ERROR, f->env->data);
+}
+
+static const char *phase_message(PfState state)
+{
+    static const char *const noteworthy[PF_N_STATES] = {
+        [PF_DST_READY] = PF_MESSAGE_HANDOVER_READY,
+        [PF_DST_OPEN] = PF_MESSAGE_HANDOVER_OPENED,
+        [PF_SRC_OPEN] = PF_MESSAGE_HANDOVER_OPENED,
+        [PF_DST_ACTIVE] = PF_MESSAGE_HANDOVER_ACTIVATED,
+        [PF_ENDED_DONE] = PF_MESSAGE_HANDOVER_FINISHED,
+        [PF_ENDED_UNDONE] = PF_MESSAGE_HANDOVER_ROLLED_BACK,
+    };
+    return noteworthy[state] ? noteworthy[state] : PF_MESSAGE_PHASE_CHANGED;
+}
+
+static void enter_phase(PfFerry *f, PfState from, PfEvent why)
+{
+    gint64 now = g_get_real_time();
+    gint64 before =
+        f->phases->len ? g_array_index(f->phases, PfPhaseView, f->phases->len - 1).time_us : now;
+    PfPhaseView phase = {.phase = pf_state_info(f->state)->phase, .time_us = now};
+    const char *old = f->view.phase;
+
+    g_array_append_val(f->phases, phase);
+    f->view.phase = phase.phase;
+    f->view.phases = (const PfPhaseView *)(gpointer)f->phases->data;
+    f->view.n_phases = f->phases->len;
+
+    g_autofree char *ports = g_strjoinv(",", f->ports);
+    g_autofree char *name = pf_printable(f->domain ? f->domain : f->marker.domain);
+    const PfLogFields fields = {
+        .message_id = phase_message(f->state),
+        .domain = f->domain,
+        .domain_uuid = f->marker.domain,
+        .handover = f->marker.handover,
+        .port = ports,
+        .phase = phase.phase,
+        .phase_old = old,
+        .role = f->view.role,
+        .source = f->marker.source,
+        .destination = f->marker.destination,
+        .duration_us = now - before,
+    };
+    pf_log(LOG_INFO, &fields, "domain '%s', port %s: %s%s%s (%s, handover %s from %s to %s)", name,
+           ports, phase.phase, from != PF_STATE_INVALID ? " by " : "",
+           from != PF_STATE_INVALID ? pf_event_name(why) : "", f->view.role, f->marker.handover,
+           f->marker.source, f->marker.destination);
+}
+
+static const char *port_state(const PfFerry *f, const PfPortFacts *p)
+{
+    if (!p->sb_marked) {
+        return f->state == PF_ENDED_DONE || f->state == PF_ENDED_UNDONE ? "released" : "unknown";
+    }
+    if (p->sb_on_dst) {
+        return "active";
+    }
+    if (p->sb_dst_opened) {
+        return "open";
+    }
+    if (p->sb_dst_added) {
+        return f->role == PF_ROLE_SOURCE || p->ovs_installed ? "ready" : "bound";
+    }
+    return p->sb_on_src ? "at-source" : "unbound";
+}
+
+static void show_ports(PfFerry *f)
+{
+    gboolean changed = FALSE;
+    for (guint i = 0; i < f->n_ports; i++) {
+        const char *state = port_state(f, &f->facts[i]);
+        if (g_strcmp0(state, f->port_views[i].state) != 0) {
+            f->port_views[i].state = state;
+            changed = TRUE;
+        }
+    }
+    if (changed) {
+        f->env->changed(f, PF_HANDOVER_PORTS, f->env->data);
+    }
+}
+
+/* ---- calls that wait ---- */
+
+static void begin_call_gone(PfBusCall *call, gpointer data)
+{
+    PfFerry *f = data;
+    if (f->begin_call == call) {
+        f->begin_call = NULL;
+        pf_bus_call_reply(call);
+    }
+}
+
+static void gate_call_gone(PfBusCall *call, gpointer data)
+{
+    PfFerry *f = data;
+    if (f->gate_call == call) {
+        f->gate_call = NULL;
+        pf_bus_call_reply(call);
+    }
+}
+
+static void answer(PfFerry *f, PfBusCall **call, const GError *error)
+{
+    PfBusCall *c = g_steal_pointer(call);
+    pf_bus_call_set_gone(c, NULL, NULL);
+    if (error) {
+        pf_bus_call_fail(c, error);
+    } else {
+        pf_bus_call_reply(c);
+    }
+    if (error) {
+        say(f, LOG_WARNING, PF_MESSAGE_MIGRATION_REFUSED, error->message);
+    }
+}
+
+static GError *refusal(const PfFerry *f)
+{
+    GError *error = NULL;
+    g_autofree char *ports = g_strjoinv(", ", f->ports);
+    pf_error_set(&error, PF_ERROR_NOT_READY, f->domain, ports, "%s",
+                 f->last_error ? f->last_error : "the handover was rolled back");
+    return error;
+}
+
+static void answer_calls(PfFerry *f)
+{
+    PfGate gate = pf_state_info(f->state)->gate;
+    gboolean proceed = f->cms_in_charge || f->env->config->on_not_ready == PF_POLICY_PROCEED;
+    g_autoptr(GError) error = gate == PF_GATE_REFUSE && !proceed ? refusal(f) : NULL;
+
+    if (f->begin_call && f->state != PF_DST_PREPLUG) {
+        answer(f, &f->begin_call, error);
+    }
+    if (f->gate_call && gate != PF_GATE_WAIT) {
+        g_clear_handle_id(&f->gate_id, g_source_remove);
+        answer(f, &f->gate_call, error);
+    }
+}
+
+/* ---- time ---- */
+
+static void ask(PfFerry *f, gboolean ends);
+static void tell(PfFerry *f, PfEvent event);
+
+static gboolean on_deadline(gpointer data)
+{
+    PfFerry *f = data;
+    PfLimit limit = pf_state_info(f->state)->limit;
+
+    f->deadline_id = 0;
+    if (limit == PF_LIMIT_PREPLUG) {
+        g_autoptr(GError) error = NULL;
+        g_set_error(&error, PF_ERROR, PF_ERROR_TIMEOUT,
+                    "the northbound database has not taken the pre-plug in time");
+        set_error(f, "pre-plug", error);
+        tell(f, PF_EV_DEADLINE);
+    } else if (limit == PF_LIMIT_RELEASE) {
+        if (f->state == PF_DST_ASK) {
+            say(f, LOG_NOTICE, PF_MESSAGE_PEER_SILENT,
+                "the source has not let go of the port in time; going on without it");
+        }
+        tell(f, PF_EV_DEADLINE);
+    } else {
+        ask(f, TRUE); /* a long time is over only when libvirt has no news */
+    }
+    return G_SOURCE_REMOVE;
+}
+
+static void arm_deadline(PfFerry *f)
+{
+    const PfConfig *config = f->env->config;
+    gint64 us = 0;
+
+    g_clear_handle_id(&f->deadline_id, g_source_remove);
+    switch (pf_state_info(f->state)->limit) {
+    case PF_LIMIT_NONE:
+        return;
+    case PF_LIMIT_PREPLUG:
+        us = config->preplug_timeout;
+        break;
+    case PF_LIMIT_INCOMING:
+        us = config->incoming_timeout;
+        break;
+    case PF_LIMIT_RELEASE:
+        us = config->release_timeout;
+        break;
+    case PF_LIMIT_TEARDOWN:
+        us = config->teardown_timeout;
+        break;
+    }
+    f->deadline_id = g_timeout_add((guint)(us / 1000), on_deadline, f);
+}
+
+static gboolean on_check(gpointer data)
+{
+    PfFerry *f = data;
+
+    /* The hook of a domain that is being prepared may hold libvirt's lock on it: don't ask then. */
+    if (++f->checks % CHECKS_PER_QUESTION == 0 && f->state != PF_DST_PREPLUG &&
+        f->state != PF_DST_BINDING && !f->gate_call) {
+        ask(f, FALSE);
+    }
+    if (!pf_ferry_is_ended(f)) {
+        pf_ferry_look(f);
+    }
+    return pf_ferry_is_ended(f) ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
+}
+
+static gboolean on_gate_deadline(gpointer data)
+{
+    PfFerry *f = data;
+    GString *missing = g_string_new(NULL);
+
+    f->gate_id = 0;
+    for (guint i = 0; i < f->n_ports; i++) {
+        const PfPortFacts *p = &f->facts[i];
+        const char *what = !p->sb_marked     ? "northd has not seen the pre-plug"
+                           : !p->ovs_claimed ? "no interface here has its iface-id"
+                           : !p->sb_dst_added && !p->sb_on_dst
+                               ? "ovn-controller has not bound it here"
+                           : !p->ovs_installed ? "ovn-controller has not installed its flows"
+                                               : NULL;
+        if (what) {
+            g_string_append_printf(missing, "%s%s: %s", missing->len ? "; " : "", f->ports[i],
+                                   what);
+        }
+    }
+    if (missing->len == 0) {
+        g_string_append(missing, "the flows of its switch are not all installed");
+    }
+    g_autoptr(GError) error = NULL;
+    g_set_error(&error, PF_ERROR, PF_ERROR_NOT_READY, "not ready within %.1f s: %s",
+                (double)f->env->config->ready_timeout / G_USEC_PER_SEC, missing->str);
+    g_string_free(missing, TRUE);
+    set_error(f, "gate", error);
+    say(f, LOG_WARNING, PF_MESSAGE_NOT_READY_IN_TIME, error->message);
+    tell(f, f->env->config->on_not_ready == PF_POLICY_REFUSE ? PF_EV_REFUSED : PF_EV_PROCEED);
+    return G_SOURCE_REMOVE;
+}
+
+/* ---- the machine ---- */
+
+static void on_visit(PfState from, PfState to, PfEvent why, gpointer data)
+{
+    PfFerry *f = data;
+    f->state = to;
+    enter_phase(f, from, why);
+    f->env->changed(f, PF_HANDOVER_PHASE, f->env->data);
+}
+
+static void find_chassis_done(const PfSbChassis *source, const PfSbChassis *destination,
+                              const GError *error, gpointer data)
+{
+    PfFerry *f = data;
+
+    f->chassis_asked = FALSE;
+    if (f->env && !pf_ferry_is_ended(f)) {
+        g_autoptr(GError) problem = NULL;
+        if (!error && (!source->name || !destination->name)) {
+            g_set_error(&problem, PF_ERROR, PF_ERROR_NOT_FOUND,
+                        "the southbound database has no chassis '%s'",
+                        source->name ? f->marker.destination : f->marker.source);
+        }
+        if (error || problem) {
+            set_error(f, "looking for the two chassis", error ? error : problem);
+        } else {
+            pf_sb_chassis_copy(&f->source, source);
+            pf_sb_chassis_copy(&f->destination, destination);
+            f->chassis_known = TRUE;
+            pf_ferry_look(f);
+        }
+    }
+    let_go(f);
+}
+
+static void barrier_done(gint64 nb_cfg, const GError *error, gpointer data)
+{
+    PfFerry *f = data;
+
+    if (f->env && !pf_ferry_is_ended(f)) {
+        if (error) {
+            f->barrier = BARRIER_NEEDED;
+            set_error(f, "waiting for the flows", error);
+        } else {
+            f->barrier = BARRIER_WAITING;
+            f->barrier_cfg = nb_cfg;
+            pf_ferry_look(f);
+        }
+    }
+    let_go(f);
+}
+
+/* Whether the flows of a datapath that is new here are in the switch. */
+static gboolean flows_are_in(PfFerry *f, const PfWorld *world)
+{
+    if (f->barrier == BARRIER_NEEDED && f->state == PF_DST_BINDING && f->env->nb) {
+        PfWorld if_they_were = *world;
+        if_they_were.flows_in = TRUE;
+        guint64 facts = pf_facts(f->role, &if_they_were, f->facts, f->n_ports);
+        if (facts & (G_GUINT64_CONSTANT(1) << PF_EV_PORTS_READY)) {
+            f->barrier = BARRIER_ASKED;
+            pf_nb_barrier(f->env->nb, WRITE_TIMEOUT_MS, barrier_done, hold(f));
+        }
+    }
+    return f->barrier == BARRIER_NOT_NEEDED ||
+           (f->barrier == BARRIER_WAITING && f->env->ovs &&
+            pf_ovs_get_flows_cfg(f->env->ovs) >= f->barrier_cfg);
+}
+
+static guint64 observe(PfFerry *f)
+{
+    const PfFerryEnv *env = f->env;
+    const PfEnds ends = {
+        .source = {.name = f->marker.source, .hostname = f->source.hostname},
+        .destination = {.name = f->marker.destination, .hostname = f->destination.hostname},
+    };
+    PfWorld world = {
+        .nb_live = env->nb && pf_nb_get_state(env->nb) == PF_OVSDB_SYNCED,
+        .sb_live = env->sb && f->chassis_known && pf_sb_get_state(env->sb) == PF_OVSDB_SYNCED,
+        .ovs_live = env->ovs && pf_ovs_get_state(env->ovs) == PF_OVSDB_SYNCED,
+    };
+
+    for (guint i = 0; i < f->n_ports; i++) {
+        PfPortFacts *p = &f->facts[i];
+        memset(p, 0, sizeof *p);
+        if (world.nb_live) {
+            pf_nb_get_port(env->nb, f->ports[i], f->marker.handover, &ends, p);
+        }
+        if (world.sb_live) {
+            pf_sb_get_port(env->sb, f->ports[i], f->marker.handover, &f->source, &f->destination,
+                           p);
+        }
+        if (world.ovs_live) {
+            pf_ovs_get_port(env->ovs, f->ports[i], p);
+        }
+    }
+    world.flows_in = flows_are_in(f, &world);
+
+    guint64 facts = pf_facts(f->role, &world, f->facts, f->n_ports);
+    /* An operator's word is stronger than what the other side has written. */
+    if (f->override == PF_EV_ACTIVATE) {
+        facts &= ~(G_GUINT64_CONSTANT(1) << PF_EV_LIST_SRC);
+    } else if (f->override == PF_EV_ROLLBACK) {
+        facts &= ~((G_GUINT64_CONSTANT(1) << PF_EV_LIST_RESUMED) |
+                   (G_GUINT64_CONSTANT(1) << PF_EV_LIST_DST));
+    }
+    return facts;
+}
+
+static void stop(PfFerry *f)
+{
+    g_clear_handle_id(&f->deadline_id, g_source_remove);
+    g_clear_handle_id(&f->check_id, g_source_remove);
+    g_clear_handle_id(&f->gate_id, g_source_remove);
+    if (f->question) {
+        pf_virt_ask_cancel(f->env->virt, f->question);
+        f->question = 0;
+    }
+}
+
+void pf_ferry_look(PfFerry *f)
+{
+    PfState before = f->state;
+
+    if (pf_ferry_is_ended(f)) {
+        return;
+    }
+    if (!f->chassis_known && !f->chassis_asked && f->env->sb) {
+        f->chassis_asked = TRUE;
+        pf_sb_find_chassis(f->env->sb, f->marker.source, f->marker.destination, WRITE_TIMEOUT_MS,
+                           find_chassis_done, hold(f));
+    }
+    pf_settle(f->state, observe(f), f->guest, on_visit, f);
+    show_ports(f);
+    if (f->state != before) {
+        arm_deadline(f);
+    }
+    answer_calls(f);
+    if (pf_ferry_is_ended(f)) {
+        stop(f);
+        f->env->ended(f, f->env->data);
+    } else {
+        pursue(f);
+    }
+}
+
+/* An event that happens once. */
+static void tell(PfFerry *f, PfEvent event)
+{
+    PfState next = pf_handover_next(f->state, event);
+    if (next != f->state) {
+        on_visit(f->state, next, event, f);
+        arm_deadline(f);
+    }
+    pf_ferry_look(f);
+}
+
+/* ---- goals ---- */
+
+typedef struct {
+    PfFerry *ferry;
+    PfGoal goal;
+} Pursuit;
+
+static const char *goal_text(PfGoal goal)
+{
+    switch (goal) {
+    case PF_GOAL_PREPLUG:
+        return "pre-plug";
+    case PF_GOAL_OPEN:
+        return "opening the port at the destination";
+    case PF_GOAL_CLOSE:
+        return "closing the port at the destination";
+    case PF_GOAL_MARK:
+        return "telling the source that the guest has arrived";
+    case PF_GOAL_RELEASE:
+        return "letting go of the interface";
+    case PF_GOAL_RECLAIM:
+        return "taking the interface back";
+    case PF_GOAL_COLLAPSE:
+        return "activating the destination";
+    case PF_GOAL_ROLL_BACK:
+        return "rolling back to the source";
+    case PF_GOAL_FOLLOW:
+    case PF_GOAL_PUT_BACK:
+        return "ending the handover";
+    }
+    return "?";
+}
+
+static void pursuit_done(const GError *error, gpointer data)
+{
+    g_autofree Pursuit *pursuit = data;
+    PfFerry *f = pursuit->ferry;
+
+    f->in_flight &= ~(guint)pursuit->goal;
+    if (f->env && !pf_ferry_is_ended(f)) {
+        f->cms_in_charge =
+            pursuit->goal == PF_GOAL_PREPLUG && g_error_matches(error, PF_ERROR, PF_ERROR_DENIED);
+        if (f->cms_in_charge) {
+            say(f, LOG_NOTICE, PF_MESSAGE_CMS_IN_CHARGE, error->message);
+        } else if (error) {
+            set_error(f, goal_text(pursuit->goal), error);
+        }
+        if (error && pursuit->goal == PF_GOAL_PREPLUG) {
+            tell(f, PF_EV_REFUSED);
+        } else if (!error) {
+            pf_ferry_look(f);
+        }
+        /* A goal that failed is tried again at the next check, or when a database changes. */
+    }
+    let_go(f);
+}
+
+static Pursuit *pursuit_new(PfFerry *f, PfGoal goal)
+{
+    Pursuit *pursuit = g_new(Pursuit, 1);
+    *pursuit = (Pursuit){.ferry = hold(f), .goal = goal};
+    f->in_flight |= (guint)goal;
+    return pursuit;
+}
+
+static PfEnds ends_of(const PfFerry *f)
+{
+    return (PfEnds){
+        .source = {.name = f->marker.source, .hostname = f->source.hostname},
+        .destination = {.name = f->marker.destination, .hostname = f->destination.hostname},
+    };
+}
+
+static void pursue_northbound(PfFerry *f, PfGoal goal, PfWrite write)
+{
+    gboolean needed = FALSE;
+
+    if (!f->env->nb || pf_nb_get_state(f->env->nb) != PF_OVSDB_SYNCED) {
+        return;
+    }
+    for (guint i = 0; i < f->n_ports; i++) {
+        const PfPortFacts *p = &f->facts[i];
+        if (p->nb_marked) {
+            PfVerdict verdict = pf_plan_decide(write, f->role, p->nb_list, p->nb_resumed,
+                                               f->override != PF_N_EVENTS);
+            if (verdict == PF_VERDICT_CONFLICT) {
+                return; /* somebody has decided otherwise; the facts will say what follows */
+            }
+            needed = needed || verdict != PF_VERDICT_NOTHING;
+        }
+    }
+    if (needed) {
+        PfEnds ends = ends_of(f);
+        pf_nb_write(f->env->nb, write, f->role, (const char *const *)f->ports, f->marker.handover,
+                    &ends, f->override != PF_N_EVENTS, WRITE_TIMEOUT_MS, pursuit_done,
+                    pursuit_new(f, goal));
+    }
+}
+
+static void pursue_opening(PfFerry *f, PfGoal goal)
+{
+    gboolean open = goal == PF_GOAL_OPEN, needed = FALSE;
+
+    for (guint i = 0; i < f->n_ports; i++) {
+        const PfPortFacts *p = &f->facts[i];
+        needed =
+            needed || (p->sb_marked && p->sb_dst_opened != open && (!open || p->sb_dst_requested));
+    }
+    if (needed && f->env->sb) {
+        pf_sb_set_open(f->env->sb, (const char *const *)f->ports, f->marker.handover,
+                       &f->destination, open, WRITE_TIMEOUT_MS, pursuit_done, pursuit_new(f, goal));
+    }
+}
+
+static void pursue_claim(PfFerry *f, PfGoal goal)
+{
+    gboolean needed = FALSE;
+
+    for (guint i = 0; i < f->n_ports; i++) {
+        const PfPortFacts *p = &f->facts[i];
+        needed = needed || (goal == PF_GOAL_RELEASE ? p->ovs_claimed : p->ovs_released);
+    }
+    if (!needed || !f->env->ovs) {
+        return;
+    }
+    if (goal == PF_GOAL_RELEASE) {
+        pf_ovs_release(f->env->ovs, (const char *const *)f->ports, f->marker.handover,
+                       WRITE_TIMEOUT_MS, pursuit_done, pursuit_new(f, goal));
+    } else {
+        pf_ovs_reclaim(f->env->ovs, (const char *const *)f->ports, WRITE_TIMEOUT_MS, pursuit_done,
+                       pursuit_new(f, goal));
+    }
+}
+
+static void pursue_preplug(PfFerry *f)
+{
+    if (f->preplug_tried || !f->env->nb) {
+        return;
+    }
+    f->preplug_tried = TRUE;
+    PfEnds ends = ends_of(f);
+    pf_nb_preplug(f->env->nb, (const char *const *)f->ports, &f->marker, &ends,
+                  f->env->config->activation_strategy,
+                  (guint)(f->env->config->preplug_timeout / 1000), pursuit_done,
+                  pursuit_new(f, PF_GOAL_PREPLUG));
+}
+
+static void pursue(PfFerry *f)
+{
+    guint goals = pf_state_info(f->state)->goals & ~f->in_flight;
+
+    if (goals & PF_GOAL_PREPLUG) {
+        pursue_preplug(f);
+    }
+    /* First what the guest waits for. */
+    if (goals & PF_GOAL_OPEN) {
+        pursue_opening(f, PF_GOAL_OPEN);
+    }
+    if (goals & PF_GOAL_CLOSE) {
+        pursue_opening(f, PF_GOAL_CLOSE);
+    }
+    if (goals & PF_GOAL_RECLAIM) {
+        pursue_claim(f, PF_GOAL_RECLAIM);
+    }
+    if (goals & PF_GOAL_RELEASE) {
+        pursue_claim(f, PF_GOAL_RELEASE);
+    }
+    if (goals & PF_GOAL_MARK) {
+        pursue_northbound(f, PF_GOAL_MARK, PF_WRITE_MARK);
+    }
+    if (goals & PF_GOAL_COLLAPSE) {
+        pursue_northbound(f, PF_GOAL_COLLAPSE, PF_WRITE_COLLAPSE);
+    }
+    if (goals & PF_GOAL_ROLL_BACK) {
+        pursue_northbound(f, PF_GOAL_ROLL_BACK, PF_WRITE_ROLL_BACK);
+    }
+    if (goals & PF_GOAL_FOLLOW) {
+        pursue_northbound(f, PF_GOAL_FOLLOW, PF_WRITE_FOLLOW);
+    }
+    if (goals & PF_GOAL_PUT_BACK) {
+        pursue_northbound(f, PF_GOAL_PUT_BACK, PF_WRITE_PUT_BACK);
+    }
+}
+
+/* ---- the guest ---- */
+
+/* What an event of libvirt means for this side; PF_N_EVENTS: nothing. */
+static PfEvent guest_event(PfRole role, PfVirtEventType type)
+{
+    gboolean here = role == PF_ROLE_DESTINATION;
+
+    switch (type) {
+    case PF_VIRT_EVENT_RESUMED_MIGRATED:
+    case PF_VIRT_EVENT_RESUMED_POSTCOPY:
+    case PF_VIRT_EVENT_RESUMED_POSTCOPY_FAILED:
+        return here ? PF_EV_GUEST_HERE : PF_EV_GUEST_BACK;
+    case PF_VIRT_EVENT_RESUMED_UNPAUSED:
+        return here ? PF_EV_GUEST_HERE : PF_EV_GUEST_UNPAUSED;
+    case PF_VIRT_EVENT_SUSPENDED_PAUSED: /* a paused guest has arrived: no RESUMED comes */
+        return here ? PF_EV_GUEST_HERE : PF_N_EVENTS;
+    case PF_VIRT_EVENT_SUSPENDED_MIGRATED:
+    case PF_VIRT_EVENT_SUSPENDED_POSTCOPY:
+    case PF_VIRT_EVENT_SUSPENDED_POSTCOPY_FAILED:
+        return here ? PF_N_EVENTS : PF_EV_GUEST_PAUSED;
+    case PF_VIRT_EVENT_STOPPED_MIGRATED:
+        return here ? PF_EV_GUEST_FAILED : PF_EV_GUEST_LEFT;
+    case PF_VIRT_EVENT_STOPPED_FAILED:
+    case PF_VIRT_EVENT_STOPPED_DESTROYED:
+        return PF_EV_GUEST_FAILED;
+    case PF_VIRT_EVENT_STOPPED_CRASHED:
+    case PF_VIRT_EVENT_STOPPED_SHUTDOWN:
+    case PF_VIRT_EVENT_STOPPED_OTHER:
+        return PF_EV_GUEST_STOPPED;
+    case PF_VIRT_EVENT_STARTED_MIGRATED:
+    case PF_VIRT_EVENT_STARTED_OTHER:
+    case PF_VIRT_EVENT_SUSPENDED_OTHER:
+    case PF_VIRT_EVENT_RESUMED_OTHER:
+    case PF_VIRT_EVENT_MIGRATION_ITERATION:
+    case PF_VIRT_EVENT_JOB_COMPLETED:
+    case PF_VIRT_EVENT_OTHER:
+    case PF_VIRT_N_EVENTS:
+        break;
+    }
+    return PF_N_EVENTS;
+}
+
+/* The same for an answer of libvirt. */
+static PfEvent guest_answer(const PfFerry *f, const PfVirtGuest *guest)
+{
+    gboolean here = f->role == PF_ROLE_DESTINATION;
+    gboolean was_stopped =
+        f->state == PF_SRC_OPEN || f->state == PF_SRC_RELEASE || f->state == PF_SRC_ORPHAN;
+
+    switch (guest->state) {
+    case PF_VIRT_GUEST_ABSENT:
+    case PF_VIRT_GUEST_SHUTOFF:
+        return here ? PF_EV_GUEST_FAILED : PF_EV_GUEST_LEFT;
+    case PF_VIRT_GUEST_RUNNING:
+    case PF_VIRT_GUEST_PAUSED:
+        if (here) {
+            return PF_EV_GUEST_HERE;
+        }
+        if (guest->job == PF_VIRT_JOB_NONE && was_stopped) {
+            return PF_EV_GUEST_BACK;
+        }
+        return guest->job == PF_VIRT_JOB_MIGRATION_OUT && guest->state == PF_VIRT_GUEST_RUNNING &&
+                       f->state == PF_SRC_OPEN
+                   ? PF_EV_GUEST_UNPAUSED
+                   : PF_N_EVENTS;
+    case PF_VIRT_GUEST_RUNNING_POSTCOPY:
+        return here ? PF_EV_GUEST_HERE : PF_N_EVENTS;
+    case PF_VIRT_GUEST_OUTGOING:
+    case PF_VIRT_GUEST_LEFT_BEHIND:
+        return here ? PF_EV_GUEST_HERE : PF_EV_GUEST_PAUSED;
+    case PF_VIRT_GUEST_UNREACHABLE:
+    case PF_VIRT_GUEST_STARTING:
+    case PF_VIRT_GUEST_INCOMING:
+    case PF_VIRT_GUEST_ORPHANED:
+    case PF_VIRT_GUEST_IN_MIGRATION:
+    case PF_VIRT_N_GUESTS:
+        break;
+    }
+    return PF_N_EVENTS;
+}
+
+/* Whether the answer says that the migration is still under way, or nothing at all. */
+static gboolean goes_on(const PfVirtGuest *guest)
+{
+    switch (guest->state) {
+    case PF_VIRT_GUEST_UNREACHABLE:
+    case PF_VIRT_GUEST_STARTING:
+    case PF_VIRT_GUEST_INCOMING:
+    case PF_VIRT_GUEST_OUTGOING:
+    case PF_VIRT_GUEST_LEFT_BEHIND:
+    case PF_VIRT_GUEST_IN_MIGRATION:
+    case PF_VIRT_GUEST_RUNNING_POSTCOPY:
+        return TRUE;
+    case PF_VIRT_GUEST_RUNNING:
+    case PF_VIRT_GUEST_PAUSED:
+        return guest->job == PF_VIRT_JOB_MIGRATION_OUT;
+    case PF_VIRT_GUEST_ABSENT:
+    case PF_VIRT_GUEST_SHUTOFF:
+    case PF_VIRT_GUEST_ORPHANED:
+    case PF_VIRT_N_GUESTS:
+        break;
+    }
+    return FALSE;
+}
+
+static void set_guest(PfFerry *f, PfEvent event, gint64 at)
+{
+    if (event == PF_N_EVENTS || pf_ferry_is_ended(f)) {
+        return;
+    }
+    f->guest = event;
+    f->guest_at = at;
+    if (event == PF_EV_GUEST_BACK && f->state == PF_SRC_RELEASE) {
+        g_autoptr(GError) error = NULL;
+        g_set_error(&error, PF_ERROR, PF_ERROR_CONFLICT,
+                    "it runs here, and the destination says that it runs there; "
+                    "if it does, destroy it on one of the two hosts");
+        set_error(f, "the guest may run twice", error);
+    }
+    pf_ferry_look(f);
+}
+
+void pf_ferry_virt_event(PfFerry *f, const PfVirtEvent *event)
+{
+    if (event->name && !f->domain) {
+        f->domain = g_strdup(event->name);
+        f->view.domain = f->domain;
+    }
+    set_guest(f, guest_event(f->role, event->type), event->monotonic_us);
+}
+
+void pf_ferry_released(PfFerry *f)
+{
+    if (f->role == PF_ROLE_DESTINATION) {
+        set_guest(f, PF_EV_GUEST_FAILED, g_get_monotonic_time());
+    }
+}
+
+/* Takes an answer in.  'final': the state's time is over. */
+static void take_answer(PfFerry *f, const PfVirtGuest *guest, gboolean final)
+{
+    if (guest->name && !f->domain) {
+        f->domain = g_strdup(guest->name);
+        f->view.domain = f->domain;
+    }
+    PfEvent event = guest_answer(f, guest);
+    /* Until QEMU has been started, it is no news that libvirt doesn't know the domain. */
+    gint64 age = g_get_real_time() - f->marker.started;
+    gboolean starting = f->gate_call || f->state == PF_DST_PREPLUG ||
+                        (f->state == PF_DST_BINDING && age < f->env->config->incoming_timeout);
+    if (event == PF_EV_GUEST_FAILED && starting && !final) {
+        return;
+    }
+    if (guest->read_us > f->guest_at) {
+        set_guest(f, event, guest->read_us);
+    }
+}
+
+static void on_answer(const PfVirtGuest *guest, gpointer data)
+{
+    PfFerry *f = data;
+    gboolean final = f->question_ends;
+    PfState before = f->state;
+
+    f->question = 0;
+    f->question_ends = FALSE;
+    take_answer(f, guest, final);
+    if (!final || f->state != before || pf_ferry_is_ended(f)) {
+        return;
+    }
+    if (guest->state == PF_VIRT_GUEST_UNREACHABLE) {
+        g_autoptr(GError) error = NULL;
+        g_set_error(&error, PF_ERROR, PF_ERROR_UNREACHABLE, "%s",
+                    guest->error ? guest->error : "libvirt does not answer");
+        set_error(f, "asking where the guest is", error);
+    }
+    if (goes_on(guest)) {
+        arm_deadline(f);
+    } else {
+        tell(f, PF_EV_DEADLINE);
+    }
+}
+
+static void ask(PfFerry *f, gboolean ends)
+{
+    f->question_ends = f->question_ends || ends;
+    if (f->question || !f->env->virt) {
+        if (!f->env->virt && ends) {
+            arm_deadline(f);
+        }
+        return;
+    }
+    /* A job costs libvirt's lock on the domain, and in the copy the switchover may be near. */
+    gboolean job = f->role == PF_ROLE_SOURCE && (ends || f->state != PF_SRC_WATCH);
+    f->question =
+        pf_virt_ask(f->env->virt, f->marker.domain, job ? PF_VIRT_ASK_JOB : PF_VIRT_ASK_STATE,
+                    QUESTION_TIMEOUT_US, on_answer, f);
+}
+
+void pf_ferry_resync(PfFerry *f)
+{
+    if (!pf_ferry_is_ended(f)) {
+        ask(f, FALSE);
+    }
+}
+
+/* ---- operators and hooks ---- */
+
+gboolean pf_ferry_override(PfFerry *f, PfEvent event, GError **error)
+{
+    g_return_val_if_fail(event == PF_EV_ACTIVATE || event == PF_EV_ROLLBACK, FALSE);
+
+    if (pf_handover_next(f->state, event) == f->state) {
+        g_autofree char *ports = g_strjoinv(", ", f->ports);
+        pf_error_set(error, PF_ERROR_CONFLICT, f->domain, ports,
+                     "the handover is in phase '%s', in which there is nothing to override",
+                     f->view.phase);
+        return FALSE;
+    }
+    say(f, LOG_NOTICE,
+        event == PF_EV_ACTIVATE ? PF_MESSAGE_OPERATOR_ACTIVATE : PF_MESSAGE_OPERATOR_ROLLBACK,
+        event == PF_EV_ACTIVATE ? "an operator activates the destination"
+                                : "an operator rolls back to the source");
+    f->override = event;
+    tell(f, event);
+    return TRUE;
+}
+
+void pf_ferry_wait_begin(PfFerry *f, PfBusCall *call)
+{
+    f->begin_call = call;
+    pf_bus_call_set_gone(call, begin_call_gone, f);
+    answer_calls(f);
+}
+
+void pf_ferry_wait_gate(PfFerry *f, PfBusCall *call)
+{
+    if (f->gate_call) {
+        answer(f, &f->gate_call, NULL); /* libvirt asks once; a second caller is somebody's test */
+    }
+    f->gate_call = call;
+    pf_bus_call_set_gone(call, gate_call_gone, f);
+    g_clear_handle_id(&f->gate_id, g_source_remove);
+    f->gate_id = g_timeout_add((guint)(f->env->config->ready_timeout / 1000), on_gate_deadline, f);
+    pf_ferry_look(f);
+}
+
+/* ---- life ---- */
+
+PfFerry *pf_ferry_new(const PfFerryEnv *env, const PfFerryStart *start)
+{
+    PfFerry *f = g_rc_box_new0(PfFerry);
+    const PfMarker *m = start->marker;
+
+    f->env = env;
+    f->role = start->role;
+    f->state = pf_handover_first(start->role, start->origin);
+    f->marker.source = g_strdup(m->source);
+    f->marker.destination = g_strdup(m->destination);
+    f->marker.domain = g_strdup(m->domain);
+    f->marker.handover = g_strdup(m->handover);
+    f->marker.started = m->started;
+    f->domain = g_strdup(start->domain);
+    f->ports = g_strdupv((char **)start->ports);
+    f->n_ports = g_strv_length(f->ports);
+    f->macs = start->macs ? g_strdupv((char **)start->macs) : NULL;
+    f->facts = g_new0(PfPortFacts, f->n_ports);
+    f->guest = PF_N_EVENTS;
+    f->override = PF_N_EVENTS;
+    f->barrier = start->cold ? BARRIER_NEEDED : BARRIER_NOT_NEEDED;
+    f->chassis_asked = start->origin == PF_ORIGIN_INTERFACE; /* nobody knows where it went */
+    if (start->source && start->destination) {
+        pf_sb_chassis_copy(&f->source, start->source);
+        pf_sb_chassis_copy(&f->destination, start->destination);
+        f->chassis_known = TRUE;
+    }
+    f->phases = g_array_new(FALSE, FALSE, sizeof(PfPhaseView));
+    f->port_views = g_new0(PfPortView, f->n_ports);
+    for (guint i = 0; i < f->n_ports; i++) {
+        f->port_views[i] = (PfPortView){
+            .iface_id = f->ports[i], .mac = f->macs ? f->macs[i] : NULL, .state = "unknown"};
+    }
+    f->view = (PfHandoverView){
+        .id = f->marker.handover,
+        .domain = f->domain,
+        .uuid = f->marker.domain,
+        .role = pf_role_name(f->role),
+        .started_us = f->marker.started,
+        .source = f->marker.source,
+        .destination = f->marker.destination,
+        .peer = f->role == PF_ROLE_SOURCE ? f->marker.destination : f->marker.source,
+        .ports = f->port_views,
+        .n_ports = f->n_ports,
+    };
+    enter_phase(f, PF_STATE_INVALID, PF_N_EVENTS);
+    return f;
+}
+
+void pf_ferry_start(PfFerry *f)
+{
+    arm_deadline(f);
+    f->check_id = g_timeout_add_seconds(CHECK_INTERVAL_S, on_check, f);
+    if (f->state != PF_DST_PREPLUG) {
+        ask(f, FALSE);
+    }
+    pf_ferry_look(f);
+}
+
+void pf_ferry_free(PfFerry *f)
+{
+    if (!f) {
+        return;
+    }
+    g_autoptr(GError) error = NULL;
+    g_set_error(&error, PF_ERROR, PF_ERROR_FAILED, "portferryd gives the handover up");
+    if (f->begin_call) {
+        answer(f, &f->begin_call, error);
+    }
+    if (f->gate_call) {
+        answer(f, &f->gate_call, error);
+    }
+    stop(f);
+    f->env = NULL;
+    let_go(f);
+}
+
+const PfHandoverView *pf_ferry_get_view(const PfFerry *f)
+{
+    return &f->view;
+}
+
+PfState pf_ferry_get_state(const PfFerry *f)
+{
+    return f->state;
+}
+
+PfRole pf_ferry_get_role(const PfFerry *f)
+{
+    return f->role;
+}
+
+gboolean pf_ferry_is_ended(const PfFerry *f)
+{
+    return pf_state_info(f->state)->ended;
+}

@@ -1,0 +1,867 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "manager.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <syslog.h>
+#include <systemd/sd-daemon.h>
+
+#include "build-config.h"
+#include "bus.h"
+#include "domain-xml.h"
+#include "error.h"
+#include "ferry.h"
+#include "log.h"
+#include "message-ids.h"
+#include "runtime.h"
+#include "text.h"
+
+/* external_ids of the local Open_vSwitch row.  The first two are ovn-controller's own; the third is
+ * portferry's, for a host whose configuration file shall not differ from the others'. */
+#define KEY_SYSTEM_ID "system-id"
+#define KEY_OVN_REMOTE "ovn-remote"
+#define KEY_OVN_NB_REMOTE "ovn-nb-remote"
+
+typedef enum {
+    COUNT_STARTED,
+    COUNT_DONE,
+    COUNT_UNDONE,
+    COUNT_REFUSED,
+    COUNT_OVERRIDDEN,
+    N_COUNTS,
+} Count;
+
+struct PfManager {
+    const PfConfig *config;
+    PfManagerFatal fatal;
+    gpointer fatal_data;
+
+    PfOvsdbLoop *loop;
+    PfBus *bus;
+    PfFerryEnv env; /* the adapters */
+    char *chassis;  /* this host's system-id; NULL while unknown */
+    char *nb_remote, *sb_remote;
+
+    GHashTable *ferries;     /* handover id -> PfFerry, open and ended */
+    GQueue ended;            /* ids, oldest first; owned */
+    GPtrArray *begins;       /* of Begin: pre-plugs that are under way or wait their turn */
+    GHashTable *bad_markers; /* ports whose marker was complained about */
+    guint look_id;
+
+    PfManagerView view;
+    PfCounterView counters[N_COUNTS];
+    gint64 started; /* CLOCK_REALTIME */
+};
+
+/* A call of the hook `migrate begin` that is not a handover yet. */
+typedef struct {
+    PfManager *manager;
+    PfBusCall *call;
+    PfDomain *domain;
+    gboolean looking; /* the southbound database is being asked */
+    guint deadline_id;
+} Begin;
+
+static void look(PfManager *m);
+
+/* ---- status ---- */
+
+static void notify(PfManager *m)
+{
+    guint open = g_hash_table_size(m->ferries) - m->ended.length;
+    sd_notifyf(0, "STATUS=%u handover%s, libvirt %s, northbound %s, southbound %s, switch %s", open,
+               open == 1 ? "" : "s", m->view.libvirt_state, m->view.northbound_state,
+               m->view.southbound_state, m->view.switch_state);
+}
+
+static gboolean set_state(PfManager *m, const char **where, const char *state, const char *what,
+                          PfManagerChange change)
+{
+    if (g_strcmp0(*where, state) == 0) {
+        return FALSE;
+    }
+    gboolean was_in = g_strcmp0(*where, pf_ovsdb_state_to_string(PF_OVSDB_SYNCED)) == 0;
+    gboolean is_in = g_strcmp0(state, pf_ovsdb_state_to_string(PF_OVSDB_SYNCED)) == 0;
+    *where = state;
+    if (was_in != is_in) {
+        const PfLogFields fields = {.message_id = is_in ? PF_MESSAGE_DATABASE_CONNECTED
+                                                        : PF_MESSAGE_DATABASE_LOST};
+        pf_log(is_in ? LOG_INFO : LOG_WARNING, &fields, "%s database: %s", what, state);
+    }
+    if (m->bus) {
+        pf_bus_manager_changed(m->bus, change);
+    }
+    return TRUE;
+}
+
+static void show_states(PfManager *m)
+{
+    const PfFerryEnv *env = &m->env;
+    PfOvsdbState nb = env->nb ? pf_nb_get_state(env->nb) : PF_OVSDB_DISCONNECTED;
+    PfOvsdbState sb = env->sb ? pf_sb_get_state(env->sb) : PF_OVSDB_DISCONNECTED;
+    PfOvsdbState ovs = env->ovs ? pf_ovs_get_state(env->ovs) : PF_OVSDB_DISCONNECTED;
+    gboolean changed = FALSE;
+
+    changed |= set_state(m, &m->view.northbound_state, pf_ovsdb_state_to_string(nb), "northbound",
+                         PF_MANAGER_NORTHBOUND);
+    changed |= set_state(m, &m->view.southbound_state, pf_ovsdb_state_to_string(sb), "southbound",
+                         PF_MANAGER_SOUTHBOUND);
+    changed |= set_state(m, &m->view.switch_state, pf_ovsdb_state_to_string(ovs), "Open vSwitch",
+                         PF_MANAGER_SWITCH);
+    if (changed) {
+        notify(m);
+    }
+}
+
+/* ---- ferries ---- */
+
+static PfFerry *find_open_ferry(PfManager *m, const char *uuid)
+{
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, m->ferries);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (!pf_ferry_is_ended(value) && g_str_equal(pf_ferry_get_view(value)->uuid, uuid)) {
+            return value;
+        }
+    }
+    return NULL;
+}
+
+/* The open ferries, held in an array because each may end, or others begin, in a call. */
+static GPtrArray *open_ferries(PfManager *m)
+{
+    GPtrArray *open = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, m->ferries);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (!pf_ferry_is_ended(value)) {
+            g_ptr_array_add(open, value);
+        }
+    }
+    return open;
+}
+
+static void forget_ferry(PfManager *m, const char *id)
+{
+    PfFerry *ferry = g_hash_table_lookup(m->ferries, id);
+    if (ferry) {
+        pf_bus_handover_removed(m->bus, pf_ferry_get_view(ferry));
+        g_hash_table_remove(m->ferries, id); /* frees it */
+    }
+}
+
+static void ferry_changed(PfFerry *ferry, PfHandoverChange what, gpointer data)
+{
+    PfManager *m = data;
+    const PfHandoverView *view = pf_ferry_get_view(ferry);
+
+    if (g_hash_table_lookup(m->ferries, view->id) != ferry) {
+        return; /* not shown yet */
+    }
+    pf_bus_handover_changed(m->bus, view, what);
+    if (what & PF_HANDOVER_PHASE) {
+        /* For the hook: libvirt's next call for this domain is about a migration. */
+        if (pf_ferry_get_state(ferry) == PF_DST_BINDING) {
+            pf_runtime_set_incoming(view->uuid, TRUE);
+        }
+    }
+}
+
+static gboolean on_look(gpointer data)
+{
+    PfManager *m = data;
+    m->look_id = 0;
+    look(m);
+    return G_SOURCE_REMOVE;
+}
+
+static void ferry_ended(PfFerry *ferry, gpointer data)
+{
+    PfManager *m = data;
+    const PfHandoverView *view = pf_ferry_get_view(ferry);
+
+    m->counters[pf_ferry_get_state(ferry) == PF_ENDED_DONE ? COUNT_DONE : COUNT_UNDONE].value++;
+    if (pf_ferry_get_role(ferry) == PF_ROLE_DESTINATION) {
+        pf_runtime_set_incoming(view->uuid, FALSE);
+    }
+    g_queue_push_tail(&m->ended, g_strdup(view->id));
+    notify(m);
+    /* The next one may have waited for this; and we are inside of one of its functions. */
+    if (!m->look_id) {
+        m->look_id = g_idle_add_full(G_PRIORITY_HIGH, on_look, m, NULL);
+    }
+}
+
+static PfFerry *add_ferry(PfManager *m, const PfFerryStart *start)
+{
+    const char *id = start->marker->handover;
+    GList *old = g_queue_find_custom(&m->ended, id, (GCompareFunc)strcmp);
+    if (old) { /* its marker has come back: a write that was thought lost has arrived */
+        forget_ferry(m, id);
+        g_free(old->data);
+        g_queue_delete_link(&m->ended, old);
+    }
+    PfFerry *ferry = pf_ferry_new(&m->env, start);
+    g_hash_table_insert(m->ferries, g_strdup(id), ferry);
+    pf_bus_handover_added(m->bus, pf_ferry_get_view(ferry));
+    m->counters[COUNT_STARTED].value++;
+    notify(m);
+    return ferry;
+}
+
+static void trim_history(PfManager *m)
+{
+    while (m->ended.length > (guint)m->config->history) {
+        g_autofree char *id = g_queue_pop_head(&m->ended);
+        forget_ferry(m, id);
+    }
+}
+
+/* ---- handovers that a database tells of ---- */
+
+typedef struct {
+    PfMarker marker; /* strings owned */
+    GPtrArray *ports;
+} Found;
+
+static void found_free(gpointer data)
+{
+    Found *found = data;
+    g_free(found->marker.source);
+    g_free(found->marker.destination);
+    g_free(found->marker.domain);
+    g_free(found->marker.handover);
+    g_ptr_array_unref(found->ports);
+    g_free(found);
+}
+
+static void note_found(GHashTable *all, const char *port, const char *id, const char *domain,
+                       const char *source, const char *destination, gint64 started)
+{
+    Found *found = g_hash_table_lookup(all, id);
+    if (!found) {
+        found = g_new0(Found, 1);
+        found->marker = (PfMarker){.source = g_strdup(source),
+                                   .destination = g_strdup(destination),
+                                   .domain = g_strdup(domain),
+                                   .handover = g_strdup(id),
+                                   .started = started};
+        found->ports = g_ptr_array_new_with_free_func(g_free);
+        g_hash_table_insert(all, found->marker.handover, found);
+    }
+    g_ptr_array_add(found->ports, g_strdup(port));
+}
+
+typedef struct {
+    PfManager *manager;
+    GHashTable *all;  /* id -> Found: everything that is marked */
+    GHashTable *lost; /* id -> Found: interfaces released for a handover that isn't */
+} Search;
+
+static void on_marked(const char *port, const PfMarker *marker, const GError *error, gpointer data)
+{
+    Search *search = data;
+    PfManager *m = search->manager;
+
+    if (marker) {
+        note_found(search->all, port, marker->handover, marker->domain, marker->source,
+                   marker->destination, marker->started);
+    } else if (g_hash_table_add(m->bad_markers, g_strdup(port))) {
+        const PfLogFields fields = {.message_id = PF_MESSAGE_HANDOVER_FAILED, .port = port};
+        pf_log(LOG_WARNING, &fields,
+               "port %s: ignoring its marker, which makes no sense: %s; remove the keys "
+               "portferry-* from its external_ids if no migration is under way",
+               port, error->message);
+    }
+}
+
+static void on_released(const char *port, const char *domain, const char *id, gpointer data)
+{
+    Search *search = data;
+    if (!g_hash_table_contains(search->all, id) && pf_handover_id_is_valid(id) &&
+        pf_uuid_is_canonical(domain)) {
+        note_found(search->lost, port, id, domain, search->manager->chassis, "unknown",
+                   g_get_real_time());
+    }
+}
+
+static void take_up(PfManager *m, const Found *found, PfOrigin origin)
+{
+    PfFerry *known = g_hash_table_lookup(m->ferries, found->marker.handover);
+    if (known && !pf_ferry_is_ended(known)) {
+        return;
+    }
+    if (find_open_ferry(m, found->marker.domain)) {
+        return; /* one after the other: this is looked at again when that ends */
+    }
+    g_autoptr(GPtrArray) ports = g_ptr_array_new();
+    for (guint i = 0; i < found->ports->len; i++) {
+        g_ptr_array_add(ports, g_ptr_array_index(found->ports, i));
+    }
+    g_ptr_array_add(ports, NULL);
+
+    gboolean source = g_str_equal(found->marker.source, m->chassis);
+    const PfFerryStart start = {
+        .role = source ? PF_ROLE_SOURCE : PF_ROLE_DESTINATION,
+        .origin = origin,
+        .marker = &found->marker,
+        .ports = (const char *const *)ports->pdata,
+    };
+    const PfLogFields fields = {
+        .message_id = !source || found->marker.started < m->started ? PF_MESSAGE_HANDOVER_RECOVERED
+                                                                    : PF_MESSAGE_HANDOVER_STARTED,
+        .domain_uuid = found->marker.domain,
+        .handover = found->marker.handover,
+        .role = pf_role_name(start.role),
+        .source = found->marker.source,
+        .destination = found->marker.destination,
+    };
+    pf_log(LOG_INFO, &fields, "domain %s: takes part in handover %s from %s to %s as the %s",
+           found->marker.domain, found->marker.handover, found->marker.source,
+           found->marker.destination, pf_role_name(start.role));
+    if (!source) {
+        pf_runtime_set_incoming(found->marker.domain, TRUE);
+    }
+    pf_ferry_start(add_ferry(m, &start));
+}
+
+static void take_up_all(PfManager *m)
+{
+    if (!m->env.nb || pf_nb_get_state(m->env.nb) != PF_OVSDB_SYNCED || !m->chassis) {
+        return;
+    }
+    g_autoptr(GHashTable) all = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, found_free);
+    g_autoptr(GHashTable) lost = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, found_free);
+    Search search = {.manager = m, .all = all, .lost = lost};
+    GHashTableIter iter;
+    gpointer value;
+
+    pf_nb_foreach_marked(m->env.nb, on_marked, &search);
+    g_hash_table_iter_init(&iter, all);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        take_up(m, value, PF_ORIGIN_MARKER);
+    }
+    if (!m->env.ovs || pf_ovs_get_state(m->env.ovs) != PF_OVSDB_SYNCED) {
+        return;
+    }
+    pf_ovs_foreach_released(m->env.ovs, on_released, &search);
+    g_hash_table_iter_init(&iter, lost);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        take_up(m, value, PF_ORIGIN_INTERFACE);
+    }
+}
+
+/* ---- handovers that libvirt begins ---- */
+
+static void begin_free(gpointer data)
+{
+    Begin *begin = data;
+    g_clear_handle_id(&begin->deadline_id, g_source_remove);
+    pf_domain_free(begin->domain);
+    g_free(begin);
+}
+
+/* Ends a call without a handover.  'error' NULL: the domain is none of our business. */
+static void begin_end(Begin *begin, const GError *error)
+{
+    PfManager *m = begin->manager;
+    PfBusCall *call = g_steal_pointer(&begin->call);
+
+    if (!error) {
+        pf_bus_call_reply(call);
+    } else {
+        gboolean refuse = m->config->on_not_ready == PF_POLICY_REFUSE;
+        const PfLogFields fields = {.message_id = refuse ? PF_MESSAGE_MIGRATION_REFUSED
+                                                         : PF_MESSAGE_NOT_READY_IN_TIME,
+                                    .domain = begin->domain->name,
+                                    .domain_uuid = begin->domain->uuid};
+        pf_log(LOG_WARNING, &fields, "%s: %s",
+               refuse ? "migration refused" : "migration goes on without portferry",
+               error->message);
+        if (refuse) {
+            m->counters[COUNT_REFUSED].value++;
+            pf_bus_call_fail(call, error);
+        } else {
+            pf_bus_call_reply(call);
+        }
+    }
+    g_ptr_array_remove_fast(m->begins, begin);
+}
+
+static void begin_fail(Begin *begin, const char *port, PfError code, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    pf_error_set(&error, code, begin->domain->name, port, "%s", text);
+    begin_end(begin, error);
+}
+
+static void begin_handover(Begin *begin, const PfSbFound *found, guint n, const PfSbChassis *self)
+{
+    PfManager *m = begin->manager;
+    g_autoptr(GPtrArray) ports = g_ptr_array_new();
+    g_autoptr(GPtrArray) macs = g_ptr_array_new();
+    const PfSbChassis *source = NULL;
+    gboolean cold = FALSE;
+
+    for (guint i = 0; i < n; i++) {
+        const PfDomainPort *port = g_ptr_array_index(begin->domain->ports, i);
+        if (!found[i].exists || !found[i].vif) {
+            continue; /* not OVN's, or nothing that an interface can claim */
+        }
+        if (!found[i].bound) {
+            begin_fail(begin, found[i].name, PF_ERROR_NOT_READY,
+                       "no chassis has the port, so it can't be carried from anywhere: see "
+                       "requested-chassis, and ovn-controller where the guest runs");
+            return;
+        }
+        if (g_str_equal(found[i].chassis.name, m->chassis)) {
+            begin_fail(begin, found[i].name, PF_ERROR_CONFLICT,
+                       "this host has the port already, though the guest runs elsewhere: look for "
+                       "an old interface with its iface-id here");
+            return;
+        }
+        if (source && !uuid_equals(&source->uuid, &found[i].chassis.uuid)) {
+            begin_fail(begin, found[i].name, PF_ERROR_CONFLICT,
+                       "the domain's ports are bound to different chassis");
+            return;
+        }
+        source = &found[i].chassis;
+        cold = cold || found[i].cold;
+        g_ptr_array_add(ports, port->iface_id);
+        g_ptr_array_add(macs, port->mac ? port->mac : (gpointer) "");
+    }
+    if (ports->len == 0) {
+        begin_end(begin, NULL);
+        return;
+    }
+    if (!self) {
+        begin_fail(begin, NULL, PF_ERROR_NOT_READY,
+                   "the southbound database has no chassis of this host's system-id: is "
+                   "ovn-controller running?");
+        return;
+    }
+    g_ptr_array_add(ports, NULL);
+    g_ptr_array_add(macs, NULL);
+
+    g_autofree char *id = pf_handover_id_new();
+    PfMarker marker = {
+        .source = source->name,
+        .destination = m->chassis,
+        .domain = begin->domain->uuid,
+        .handover = id,
+        .started = g_get_real_time(),
+    };
+    const PfFerryStart start = {
+        .role = PF_ROLE_DESTINATION,
+        .origin = PF_ORIGIN_HOOK,
+        .marker = &marker,
+        .domain = begin->domain->name,
+        .ports = (const char *const *)ports->pdata,
+        .macs = (const char *const *)macs->pdata,
+        .source = source,
+        .destination = self,
+        .cold = cold,
+    };
+    PfFerry *ferry = add_ferry(m, &start);
+    pf_ferry_wait_begin(ferry, g_steal_pointer(&begin->call));
+    g_ptr_array_remove_fast(m->begins, begin);
+    pf_ferry_start(ferry);
+}
+
+static void lookup_done(const PfSbFound *found, guint n, const PfSbChassis *self,
+                        const GError *error, gpointer data)
+{
+    Begin *begin = data;
+
+    begin->looking = FALSE;
+    if (pf_bus_call_is_gone(begin->call)) {
+        begin_end(begin, NULL); /* the hook has given up, and so has libvirt */
+    } else if (error) {
+        begin_fail(begin, NULL, PF_ERROR_UNREACHABLE, error->message);
+    } else if (find_open_ferry(begin->manager, begin->domain->uuid)) {
+        look(begin->manager); /* waits its turn */
+    } else {
+        begin_handover(begin, found, n, self);
+    }
+}
+
+/* Starts a pre-plug, if nothing else goes on with its domain. */
+static void begin_try(Begin *begin)
+{
+    PfManager *m = begin->manager;
+
+    if (begin->looking || find_open_ferry(m, begin->domain->uuid)) {
+        return;
+    }
+    if (!m->env.nb || !m->env.sb) {
+        begin_fail(begin, NULL, PF_ERROR_UNREACHABLE,
+                   !m->chassis  ? "the local Open vSwitch database has not told this host's "
+                                  "external_ids:system-id yet"
+                   : !m->env.nb ? "no northbound database is known: set ovn-nb in " PF_CONFIG_FILE
+                                : "no southbound database is known: see external_ids:ovn-remote");
+        return;
+    }
+    g_autoptr(GPtrArray) ports = g_ptr_array_new();
+    for (guint i = 0; i < begin->domain->ports->len; i++) {
+        const PfDomainPort *port = g_ptr_array_index(begin->domain->ports, i);
+        g_ptr_array_add(ports, port->iface_id);
+    }
+    g_ptr_array_add(ports, NULL);
+    begin->looking = TRUE;
+    pf_sb_lookup(m->env.sb, (const char *const *)ports->pdata,
+                 (guint)(m->config->preplug_timeout / 1000), lookup_done, begin);
+}
+
+static gboolean on_begin_deadline(gpointer data)
+{
+    Begin *begin = data;
+    begin->deadline_id = 0;
+    if (!begin->looking) { /* the question has a deadline of its own */
+        begin_fail(begin, NULL, PF_ERROR_BUSY,
+                   "an earlier handover of this domain has not ended yet: see portferry's status");
+    }
+    return G_SOURCE_REMOVE;
+}
+
+static void on_migrate_begin(PfBusCall *call, const char *name G_GNUC_UNUSED, GBytes *xml,
+                             gpointer data)
+{
+    PfManager *m = data;
+    g_autoptr(GError) error = NULL;
+    gsize size;
+    const void *text = g_bytes_get_data(xml, &size);
+    g_autoptr(PfDomain) domain = pf_domain_parse(text, size, &error);
+
+    if (!domain) {
+        pf_bus_call_fail(call, error);
+        return;
+    }
+    if (domain->ports->len == 0) {
+        pf_bus_call_reply(call);
+        return;
+    }
+    Begin *begin = g_new0(Begin, 1);
+    begin->manager = m;
+    begin->call = call;
+    begin->domain = g_steal_pointer(&domain);
+    begin->deadline_id =
+        g_timeout_add((guint)(m->config->preplug_timeout / 1000), on_begin_deadline, begin);
+    g_ptr_array_add(m->begins, begin);
+    begin_try(begin);
+}
+
+/* ---- the bus's other calls ---- */
+
+static PfFerry *ferry_of_xml(PfManager *m, GBytes *xml, GError **error)
+{
+    gsize size;
+    const void *text = g_bytes_get_data(xml, &size);
+    g_autoptr(PfDomain) domain = pf_domain_parse(text, size, error);
+    return domain ? find_open_ferry(m, domain->uuid) : NULL;
+}
+
+static void on_started_begin(PfBusCall *call, const char *name G_GNUC_UNUSED, GBytes *xml,
+                             gpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    PfFerry *ferry = ferry_of_xml(data, xml, &error);
+
+    if (error) {
+        pf_bus_call_fail(call, error);
+    } else if (!ferry || pf_ferry_get_role(ferry) != PF_ROLE_DESTINATION) {
+        pf_bus_call_reply(call);
+    } else {
+        pf_ferry_wait_gate(ferry, call);
+    }
+}
+
+static void on_released_call(const char *name G_GNUC_UNUSED, GBytes *xml, gpointer data)
+{
+    PfFerry *ferry = ferry_of_xml(data, xml, NULL);
+    if (ferry) {
+        pf_ferry_released(ferry);
+    }
+}
+
+static void override(PfManager *m, PfBusCall *call, const char *id, PfEvent event)
+{
+    g_autoptr(GError) error = NULL;
+    PfFerry *ferry = g_hash_table_lookup(m->ferries, id);
+
+    if (!ferry) {
+        g_set_error(&error, PF_ERROR, PF_ERROR_NOT_FOUND, "there is no handover '%s'", id);
+        pf_bus_call_fail(call, error);
+    } else if (pf_ferry_override(ferry, event, &error)) {
+        m->counters[COUNT_OVERRIDDEN].value++;
+        pf_bus_call_reply(call);
+    } else {
+        pf_bus_call_fail(call, error);
+    }
+}
+
+static void on_activate(PfBusCall *call, const char *id, gpointer data)
+{
+    override(data, call, id, PF_EV_ACTIVATE);
+}
+
+static void on_rollback(PfBusCall *call, const char *id, gpointer data)
+{
+    override(data, call, id, PF_EV_ROLLBACK);
+}
+
+static void on_bus_acquired(gpointer data)
+{
+    PfManager *m = data;
+    sd_notify(0, "READY=1");
+    notify(m);
+}
+
+static void on_bus_lost(const char *why, gpointer data G_GNUC_UNUSED)
+{
+    const PfLogFields fields = {.message_id = PF_MESSAGE_BUS_LOST};
+    pf_log(LOG_WARNING, &fields, "the bus is gone (%s); connecting again", why);
+}
+
+static void on_bus_fatal(const GError *error, gpointer data)
+{
+    PfManager *m = data;
+    m->fatal(error, m->fatal_data);
+}
+
+static const PfBusOps bus_ops = {
+    .acquired = on_bus_acquired,
+    .lost = on_bus_lost,
+    .fatal = on_bus_fatal,
+    .migrate_begin = on_migrate_begin,
+    .started_begin = on_started_begin,
+    .released = on_released_call,
+    .activate = on_activate,
+    .rollback = on_rollback,
+};
+
+/* ---- libvirt ---- */
+
+static void on_virt_state(PfVirtState state, const char *why, gpointer data)
+{
+    PfManager *m = data;
+    gboolean connected = state == PF_VIRT_CONNECTED;
+
+    m->view.libvirt_state = pf_virt_state_to_string(state);
+    pf_bus_manager_changed(m->bus, PF_MANAGER_LIBVIRT);
+    notify(m);
+    if (state != PF_VIRT_CONNECTING) {
+        const PfLogFields fields = {.message_id = connected ? PF_MESSAGE_LIBVIRT_CONNECTED
+                                                            : PF_MESSAGE_LIBVIRT_LOST};
+        pf_log(connected ? LOG_INFO : LOG_WARNING, &fields, "libvirt %s: %s", m->view.libvirt_state,
+               why);
+    }
+}
+
+static void on_virt_event(const PfVirtEvent *event, gpointer data)
+{
+    PfManager *m = data;
+    PfFerry *ferry = find_open_ferry(m, event->uuid);
+    if (ferry) {
+        pf_ferry_virt_event(ferry, event);
+    }
+}
+
+static void on_virt_snapshot(const GPtrArray *guests G_GNUC_UNUSED, gpointer data)
+{
+    PfManager *m = data;
+    g_autoptr(GPtrArray) open = open_ferries(m);
+    /* The snapshot says that libvirt can answer; each handover asks for what it needs. */
+    for (guint i = 0; i < open->len; i++) {
+        pf_ferry_resync(g_ptr_array_index(open, i));
+    }
+}
+
+static const PfVirtCallbacks virt_callbacks = {
+    .state_changed = on_virt_state,
+    .event = on_virt_event,
+    .snapshot = on_virt_snapshot,
+};
+
+/* ---- databases ---- */
+
+static void look(PfManager *m)
+{
+    g_autoptr(GPtrArray) open = open_ferries(m);
+    for (guint i = 0; i < open->len; i++) {
+        pf_ferry_look(g_ptr_array_index(open, i));
+    }
+    take_up_all(m);
+    for (guint i = m->begins->len; i > 0; i--) {
+        if (i <= m->begins->len) {
+            begin_try(g_ptr_array_index(m->begins, i - 1));
+        }
+    }
+    trim_history(m);
+}
+
+static void on_db_changed(gpointer data)
+{
+    PfManager *m = data;
+    show_states(m);
+    look(m);
+}
+
+static gboolean follow_remote(char **known, const char *now)
+{
+    if (g_strcmp0(*known, now) == 0) {
+        return FALSE;
+    }
+    g_free(*known);
+    *known = g_strdup(now);
+    return TRUE;
+}
+
+static void complain(const char *what, GError *error)
+{
+    const PfLogFields fields = {.message_id = PF_MESSAGE_BAD_CONFIGURATION};
+    pf_log(LOG_ERR, &fields, "%s: %s", what, error->message);
+    g_error_free(error);
+}
+
+/* The host's own row says who it is and where its databases are, as it does to ovn-controller. */
+static void on_ovs_changed(gpointer data)
+{
+    PfManager *m = data;
+    GError *error = NULL;
+
+    if (pf_ovs_get_state(m->env.ovs) == PF_OVSDB_SYNCED) {
+        const char *chassis = pf_ovs_get_external_id(m->env.ovs, KEY_SYSTEM_ID);
+        if (chassis && g_strcmp0(chassis, m->chassis) != 0) {
+            if (m->chassis) {
+                g_set_error(&error, PF_ERROR, PF_ERROR_FAILED,
+                            "this host's system-id has changed from %s to %s; starting anew",
+                            m->chassis, chassis);
+                m->fatal(error, m->fatal_data);
+                g_error_free(error);
+                return;
+            }
+            m->chassis = g_strdup(chassis);
+            m->view.chassis = m->chassis;
+            pf_bus_manager_changed(m->bus, PF_MANAGER_CHASSIS);
+        }
+        const char *nb = m->config->ovn_nb ? m->config->ovn_nb
+                                           : pf_ovs_get_external_id(m->env.ovs, KEY_OVN_NB_REMOTE);
+        const char *sb = m->config->ovn_sb ? m->config->ovn_sb
+                                           : pf_ovs_get_external_id(m->env.ovs, KEY_OVN_REMOTE);
+        if (m->chassis && nb && follow_remote(&m->nb_remote, nb)) {
+            if (m->env.nb) {
+                pf_nb_set_remote(m->env.nb, nb, &error);
+            } else {
+                m->env.nb = pf_nb_new(m->loop, nb, m->chassis, on_db_changed, m, &error);
+            }
+            if (error) {
+                complain("northbound database", g_steal_pointer(&error));
+            }
+        }
+        if (m->chassis && sb && follow_remote(&m->sb_remote, sb)) {
+            if (m->env.sb) {
+                pf_sb_set_remote(m->env.sb, sb, &error);
+            } else {
+                m->env.sb = pf_sb_new(m->loop, sb, m->chassis, on_db_changed, m, &error);
+            }
+            if (error) {
+                complain("southbound database", g_steal_pointer(&error));
+            }
+        }
+    }
+    on_db_changed(m);
+}
+
+/* ---- life ---- */
+
+static void free_ferry(gpointer data)
+{
+    pf_ferry_free(data);
+}
+
+PfManager *pf_manager_new(const PfConfig *config, sd_event *event, const char *bus_address,
+                          PfManagerFatal fatal, gpointer data, GError **error)
+{
+    static const char *const count_names[N_COUNTS] = {
+        [COUNT_STARTED] = "handovers-started",       [COUNT_DONE] = "handovers-done",
+        [COUNT_UNDONE] = "handovers-rolled-back",    [COUNT_REFUSED] = "migrations-refused",
+        [COUNT_OVERRIDDEN] = "handovers-overridden",
+    };
+    g_autoptr(PfManager) m = g_new0(PfManager, 1);
+
+    m->config = config;
+    m->fatal = fatal;
+    m->fatal_data = data;
+    m->started = g_get_real_time();
+    m->ferries = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_ferry);
+    m->begins = g_ptr_array_new_with_free_func(begin_free);
+    m->bad_markers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_queue_init(&m->ended);
+    for (guint i = 0; i < N_COUNTS; i++) {
+        m->counters[i].name = count_names[i];
+    }
+    m->view = (PfManagerView){
+        .version = PF_VERSION,
+        .hostname = g_get_host_name(),
+        .libvirt_state = pf_virt_state_to_string(PF_VIRT_DISCONNECTED),
+        .counters = m->counters,
+        .n_counters = N_COUNTS,
+    };
+    m->env.config = config;
+    m->env.changed = ferry_changed;
+    m->env.ended = ferry_ended;
+    m->env.data = m;
+
+    if (!pf_runtime_prepare(error)) {
+        return NULL;
+    }
+    m->loop = pf_ovsdb_loop_new(NULL);
+    if ((config->ssl_certificate || config->ssl_ca_cert) &&
+        !pf_ovsdb_set_tls(config->ssl_private_key, config->ssl_certificate, config->ssl_ca_cert,
+                          error)) {
+        return NULL;
+    }
+    show_states(m);
+    m->bus = pf_bus_new(event, bus_address, &m->view, &bus_ops, m);
+    m->env.virt = pf_virt_new(config->libvirt_uri, &virt_callbacks, m);
+    m->env.ovs =
+        pf_ovs_new(m->loop, config->ovs_db, config->integration_bridge, on_ovs_changed, m, error);
+    if (!m->env.ovs) {
+        return NULL;
+    }
+    pf_bus_start(m->bus);
+    pf_virt_start(m->env.virt);
+    return g_steal_pointer(&m);
+}
+
+void pf_manager_free(PfManager *m)
+{
+    if (!m) {
+        return;
+    }
+    g_clear_handle_id(&m->look_id, g_source_remove);
+    for (guint i = 0; i < m->begins->len; i++) {
+        Begin *begin = g_ptr_array_index(m->begins, i);
+        pf_bus_call_reply(begin->call);
+    }
+    g_ptr_array_unref(m->begins);
+    g_hash_table_unref(m->ferries);
+    g_queue_clear_full(&m->ended, g_free);
+    pf_virt_free(m->env.virt);
+    pf_sb_free(m->env.sb);
+    pf_nb_free(m->env.nb);
+    pf_ovs_free(m->env.ovs);
+    pf_bus_free(m->bus);
+    pf_ovsdb_loop_free(m->loop);
+    g_hash_table_unref(m->bad_markers);
+    g_free(m->chassis);
+    g_free(m->nb_remote);
+    g_free(m->sb_remote);
+    g_free(m);
+}

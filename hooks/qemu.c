@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * portferry-hook: libvirt's QEMU hook (https://libvirt.org/hooks.html).
+ *
+ *     portferry-hook DOMAIN OPERATION SUBOPERATION EXTRA   < domain XML
+ *
+ *     migrate begin   portferryd binds the domain's ports to this host as well; an error stops the
+ *                     migration before it begins
+ *     started begin   waits until this host's network is ready for them, if portferryd expects the
+ *                     domain; an error stops the migration before memory is copied
+ *     release end     tells portferryd, if it expects the domain; always succeeds
+ *     anything else   succeeds at once
+ *
+ * libvirt gives hooks no timeout and holds the domain's lock meanwhile, at times while its main
+ * loop stands still.  So there is one deadline over everything, by a timer whose handler ends the
+ * process by itself: nothing in here, no library, no bus, no disk can keep libvirt longer.
+ *
+ * Nothing is ever written to standard output: libvirt would take it for another domain XML.  What
+ * goes to standard error is shown to whoever started the migration when the hook fails, and nobody
+ * sees it otherwise; therefore warnings go to the journal.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <systemd/sd-bus.h>
+
+#include "configuration.h"
+#include "domain-xml.h"
+#include "message-ids.h"
+#include "runtime.h"
+#include "text.h"
+
+#define BUS_NAME "org.portferry1"
+#define BUS_PATH "/org/portferry1"
+#define BUS_INTERFACE "org.portferry1.Manager"
+#define BUS_ERROR_PREFIX "org.portferry1.Error."
+
+#define JOURNAL_SOCKET "/run/systemd/journal/socket"
+
+/* What the hook adds to portferryd's own limits, so that portferryd's answer comes first. */
+#define MIGRATE_GRACE_US (1 * G_USEC_PER_SEC)
+#define STARTED_GRACE_US (2 * G_USEC_PER_SEC)
+
+#define RELEASE_LIMIT_US (G_USEC_PER_SEC / 2)
+#define CONFIG_LIMIT_US (2 * G_USEC_PER_SEC)
+
+typedef enum {
+    OP_NONE,
+    OP_MIGRATE_BEGIN,
+    OP_STARTED_BEGIN,
+    OP_RELEASE_END,
+} Operation;
+
+/*
+ * How the process ends when portferryd can't be asked, in time or at all.  The timer's handler
+ * reads it, so it is only written while SIGALRM is blocked.
+ */
+static struct {
+    int status;
+    char error[1024]; /* for standard error */
+    size_t error_length;
+    char entry[1536]; /* for the journal, in its native protocol */
+    size_t entry_length;
+} verdict;
+
+static int journal_fd = -1;
+static struct sockaddr_un journal_address = {.sun_family = AF_UNIX};
+static const char *domain_name; /* printable */
+static gint64 started_us;
+
+static void journal_send(const char *entry, size_t length)
+{
+    ssize_t n;
+
+    if (journal_fd < 0 || length == 0)
+        return;
+    n = sendto(journal_fd, entry, length, MSG_DONTWAIT | MSG_NOSIGNAL,
+               (const struct sockaddr *)&journal_address, sizeof(journal_address));
+    (void)n; /* there is nobody else to tell */
+}
+
+/* Async-signal-safe. */
+static void __attribute__((noreturn)) execute_verdict(void)
+{
+    ssize_t n = 0;
+
+    if (verdict.error_length > 0)
+        n = write(STDERR_FILENO, verdict.error, verdict.error_length);
+    (void)n;
+    journal_send(verdict.entry, verdict.entry_length);
+    _exit(verdict.status);
+}
+
+static void on_alarm(int signal_number)
+{
+    execute_verdict();
+}
+
+static void block_alarm(int how)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    sigprocmask(how, &set, NULL);
+}
+
+/* The journal takes one line a field; 'text' is printable. */
+static size_t format_entry(char *buffer, size_t size, const char *message_id, const char *text)
+{
+    int length = snprintf(buffer, size,
+                          "PRIORITY=%d\nSYSLOG_IDENTIFIER=portferry-hook\nMESSAGE_ID=%s\n"
+                          "DOMAIN=%s\nMESSAGE=%s",
+                          LOG_WARNING, message_id, domain_name, text);
+
+    return (size_t)CLAMP(length, 0, (int)size - 1);
+}
+
+/* Decides how the process ends if portferryd can't be asked.  'why' must be printable. */
+static void set_verdict(PfPolicy policy, const char *why)
+{
+    int length;
+
+    block_alarm(SIG_BLOCK);
+    verdict.error_length = 0;
+    verdict.entry_length = 0;
+    if (policy == PF_POLICY_REFUSE) {
+        length = snprintf(verdict.error, sizeof(verdict.error),
+                          "portferry: cannot take care of the network of domain '%s': %s\n",
+                          domain_name, why);
+        verdict.error_length = (size_t)CLAMP(length, 0, (int)sizeof(verdict.error) - 1);
+        verdict.status = EXIT_FAILURE;
+    } else {
+        char text[1024];
+
+        snprintf(text, sizeof(text), "The migration of domain '%s' goes on without portferry: %s",
+                 domain_name, why);
+        verdict.entry_length =
+            format_entry(verdict.entry, sizeof(verdict.entry), PF_MESSAGE_DAEMON_MISSING, text);
+        verdict.status = EXIT_SUCCESS;
+    }
+    block_alarm(SIG_UNBLOCK);
+}
+
+static void __attribute__((noreturn)) give_up(PfPolicy policy, const char *why)
+{
+    g_autofree char *line = pf_printable(why);
+
+    set_verdict(policy, line);
+    block_alarm(SIG_BLOCK);
+    execute_verdict();
+}
+
+/* Sets the deadline, counted from the start of the process.  setitimer() can't fail like this, and
+ * its clock isn't the one that gets set. */
+static void set_deadline(gint64 limit_us)
+{
+    gint64 left_us = MAX(started_us + limit_us - g_get_monotonic_time(), 1000);
+    struct itimerval timer = {
+        .it_value = {.tv_sec = left_us / G_USEC_PER_SEC, .tv_usec = left_us % G_USEC_PER_SEC},
+    };
+
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void handle_alarm(void)
+{
+    struct sigaction action = {.sa_handler = on_alarm};
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, NULL);
+    block_alarm(SIG_UNBLOCK);
+
+    /* A bus that closes the connection is an error like another. */
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, NULL);
+}
+
+static const char *path_of(const char *variable, const char *path)
+{
+#ifdef PF_HOOK_TEST
+    const char *value = getenv(variable);
+
+    if (value != NULL)
+        return value;
+#endif
+    return path;
+}
+
+/* libvirt of an unprivileged user ("session") runs the same hooks. */
+static gboolean is_system_libvirt(void)
+{
+#ifdef PF_HOOK_TEST
+    if (getenv("PF_HOOK_NO_ROOT") != NULL)
+        return TRUE;
+#endif
+    return geteuid() == 0;
+}
+
+/* A broken file must not stop migrations: it is most likely a slip in an edit, and the daemon,
+ * which doesn't start with such a file, tells the administrator.  The defaults are what's
+ * documented. */
+static PfConfig *read_config(void)
+{
+    g_autoptr(GError) error = NULL;
+    PfConfig *config;
+    g_autofree char *line = NULL;
+    char text[1024];
+    char entry[1536];
+
+    config = pf_config_load(path_of("PF_HOOK_CONFIG", PF_CONFIG_FILE), &error);
+    if (config != NULL)
+        return config;
+
+    line = pf_printable(error->message);
+    snprintf(text, sizeof(text), "Using the default configuration: %s", line);
+    journal_send(entry, format_entry(entry, sizeof(entry), PF_MESSAGE_BAD_CONFIGURATION, text));
+    return pf_config_new();
+}
+
+/* Reads standard input to its end.  Returns FALSE, with errno, when it can't or it's too much. */
+static gboolean read_xml(GByteArray *xml)
+{
+    guint8 buffer[64 * 1024];
+
+    for (;;) {
+        ssize_t n = read(STDIN_FILENO, buffer, sizeof(buffer));
+
+        if (n == 0)
+            return TRUE;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return FALSE;
+        if (xml->len + (gsize)n > PF_DOMAIN_XML_MAX) {
+            errno = EFBIG;
+            return FALSE;
+        }
+        g_byte_array_append(xml, buffer, (guint)n);
+    }
+}
+
+/*
+ * Finds the domain's UUID.  libvirt (virDomainDefFormatInternal()) writes <name> and <uuid> before
+ * everything else, and escapes what stands in <name>, so the first <uuid> is the domain's.  A
+ * parser would cost more than all the rest of this program: loading libxml2 alone takes 2 ms, for
+ * each hook of each domain.
+ */
+static char *find_uuid(const GByteArray *xml)
+{
+    static const char open[] = "<uuid>";
+    static const char close[] = "</uuid>";
+    const char *start;
+    const char *end;
+    g_autofree char *text = NULL;
+
+    start = memmem(xml->data, xml->len, open, strlen(open));
+    if (start == NULL)
+        return NULL;
+    start += strlen(open);
+    end = memmem(start, (gsize)((const char *)xml->data + xml->len - start), close, strlen(close));
+    if (end == NULL)
+        return NULL;
+
+    text = g_strndup(start, (gsize)(end - start));
+    return pf_uuid_canonical(g_strstrip(text));
+}
+
+/* Whether portferryd expects any domain at all: an ordinary boot ends here. */
+static gboolean expects_any(void)
+{
+    DIR *dir = opendir(path_of("PF_HOOK_INCOMING", PF_RUNTIME_INCOMING_DIR));
+    const struct dirent *entry;
+    gboolean found = FALSE;
+
+    if (dir == NULL)
+        return FALSE;
+    while (!found && (entry = readdir(dir)) != NULL)
+        found = entry->d_name[0] != '.';
+    closedir(dir);
+    return found;
+}
+
+static gboolean expects(const char *uuid)
+{
+    g_autofree char *path = NULL;
+
+    if (uuid == NULL)
+        return FALSE;
+    path = g_build_filename(path_of("PF_HOOK_INCOMING", PF_RUNTIME_INCOMING_DIR), uuid, NULL);
+    return access(path, F_OK) == 0;
+}
+
+/* One method call, reply included.  The timer bounds it, sd-bus need not. */
+static int call(const char *member, const GByteArray *xml, sd_bus_error *error)
+{
+    sd_bus *bus = NULL;
+    sd_bus_message *message = NULL;
+    int r;
+
+    /* DBUS_SYSTEM_BUS_ADDRESS, or the system bus. */
+    r = sd_bus_open_system(&bus);
+    if (r < 0)
+        return r;
+    r = sd_bus_message_new_method_call(bus, &message, BUS_NAME, BUS_PATH, BUS_INTERFACE, member);
+    if (r < 0)
+        return r;
+
+    /* A daemon that was stopped on purpose stays stopped. */
+    sd_bus_message_set_auto_start(message, 0);
+    if ((r = sd_bus_message_append(message, "s", domain_name)) < 0 ||
+        (r = sd_bus_message_append_array(message, 'y', xml->data, xml->len)) < 0)
+        return r;
+
+    /* The process ends soon after; freeing bus and message would only take time. */
+    return sd_bus_call(bus, message, UINT64_MAX, error, NULL);
+}
+
+/* Asks portferryd for its verdict, and ends with it: its refusal is final, 'policy' is for when it
+ * can't be asked. */
+static void __attribute__((noreturn))
+ask(const char *member, PfPolicy policy, const GByteArray *xml)
+{
+    sd_bus_error error = SD_BUS_ERROR_NULL;
+    int r = call(member, xml, &error);
+
+    block_alarm(SIG_BLOCK);
+    if (r >= 0)
+        _exit(EXIT_SUCCESS);
+
+    if (error.name != NULL && g_str_has_prefix(error.name, BUS_ERROR_PREFIX)) {
+        fprintf(stderr, "portferry: %s\n", error.message != NULL ? error.message : error.name);
+        fflush(stderr);
+        _exit(EXIT_FAILURE);
+    }
+
+    /* Everything else, an unknown method included, means that no portferryd (of this version)
+     * answered: no owner of the name, no reply before it died, no bus. */
+    if (error.message != NULL) {
+        give_up(policy, error.message);
+    } else {
+        g_autofree char *why = g_strdup_printf("no connection to the bus: %s", g_strerror(-r));
+
+        give_up(policy, why);
+    }
+}
+
+static void __attribute__((noreturn)) migrate_begin(void)
+{
+    g_autoptr(GByteArray) xml = g_byte_array_new();
+    PfConfig *config;
+
+    set_verdict(PF_POLICY_PROCEED, "the configuration could not be read in time");
+    set_deadline(CONFIG_LIMIT_US);
+    config = read_config();
+
+    set_verdict(config->on_daemon_missing, "portferryd did not answer in time");
+    set_deadline(config->preplug_timeout + MIGRATE_GRACE_US);
+    if (!read_xml(xml)) {
+        g_autofree char *why = g_strdup_printf("libvirt's domain XML: %s", g_strerror(errno));
+
+        give_up(config->on_daemon_missing, why);
+    }
+    ask("MigrateBegin", config->on_daemon_missing, xml);
+}
+
+static void __attribute__((noreturn)) started_begin(void)
+{
+    g_autoptr(GByteArray) xml = g_byte_array_new();
+    g_autofree char *uuid = NULL;
+    PfConfig *config;
+
+    if (!expects_any())
+        _exit(EXIT_SUCCESS);
+
+    set_verdict(PF_POLICY_PROCEED, "the configuration could not be read in time");
+    set_deadline(CONFIG_LIMIT_US);
+    config = read_config();
+
+    /* Until it is known whether this is a domain that portferryd expects, nothing may stop it. */
+    set_verdict(PF_POLICY_PROCEED, "libvirt's domain XML did not come in time");
+    set_deadline(config->ready_timeout + STARTED_GRACE_US);
+    if (!read_xml(xml)) {
+        g_autofree char *why = g_strdup_printf("libvirt's domain XML: %s", g_strerror(errno));
+
+        give_up(PF_POLICY_PROCEED, why);
+    }
+    uuid = find_uuid(xml);
+    if (!expects(uuid))
+        _exit(EXIT_SUCCESS);
+
+    set_verdict(config->on_not_ready, "portferryd did not answer in time");
+    ask("StartedBegin", config->on_not_ready, xml);
+}
+
+static void __attribute__((noreturn)) release_end(void)
+{
+    g_autoptr(GByteArray) xml = g_byte_array_new();
+    g_autofree char *uuid = NULL;
+
+    if (!expects_any())
+        _exit(EXIT_SUCCESS);
+
+    /* The verdict is empty: success, without a word. */
+    set_deadline(RELEASE_LIMIT_US);
+    if (!read_xml(xml))
+        _exit(EXIT_SUCCESS);
+    uuid = find_uuid(xml);
+    if (expects(uuid)) {
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+
+        /* portferryd acknowledges at once.  Leaving earlier would lose the message: portferryd asks
+         * the bus who sent it, and the bus only knows who is still there. */
+        call("Released", xml, &error);
+    }
+    _exit(EXIT_SUCCESS);
+}
+
+static Operation operation_of(const char *name, const char *suboperation)
+{
+    if (strcmp(name, "migrate") == 0 && strcmp(suboperation, "begin") == 0)
+        return OP_MIGRATE_BEGIN;
+    if (strcmp(name, "started") == 0 && strcmp(suboperation, "begin") == 0)
+        return OP_STARTED_BEGIN;
+    if (strcmp(name, "release") == 0 && strcmp(suboperation, "end") == 0)
+        return OP_RELEASE_END;
+    return OP_NONE;
+}
+
+int main(int argc, char *argv[])
+{
+    Operation operation = argc >= 4 ? operation_of(argv[2], argv[3]) : OP_NONE;
+
+    /* Boots, stops, libvirtd's restarts: most calls end here. */
+    if (operation == OP_NONE || !is_system_libvirt())
+        return EXIT_SUCCESS;
+
+    started_us = g_get_monotonic_time();
+    domain_name = pf_printable(argv[1]);
+    g_strlcpy(journal_address.sun_path, path_of("PF_HOOK_JOURNAL", JOURNAL_SOCKET),
+              sizeof(journal_address.sun_path));
+    journal_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    handle_alarm();
+
+    switch (operation) {
+    case OP_MIGRATE_BEGIN:
+        migrate_begin();
+    case OP_STARTED_BEGIN:
+        started_begin();
+    case OP_RELEASE_END:
+        release_end();
+    case OP_NONE:
+        break;
+    }
+    return EXIT_SUCCESS;
+}

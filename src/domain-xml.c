@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "domain-xml.h"
+
+#include <libxml/SAX2.h>
+#include <libxml/parser.h>
+#include <libxml/parserInternals.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "error.h"
+
+/* Theory of operation
+ *
+ * The document is read as a stream of SAX events, without a tree: a domain's <metadata> may be
+ * megabytes of tiny elements, which would become a gigabyte of nodes.  A stack of the elements that
+ * are open says where the parser stands; the few elements that matter are recognised by their own
+ * and their parent's name, everything else is PLACE_OTHER, and so is all that's inside it.
+ *
+ * Of libxml2's handlers only those below are set.  No handler declares entities or loads anything,
+ * and a DOCTYPE ends the parser before its content is looked at. */
+
+/* As deep as libxml2 goes by default (xmlParserMaxDepth in 2.9), hence as deep as libvirt reads. */
+#define MAX_DEPTH 256
+
+typedef enum {
+    PLACE_NOWHERE,
+    PLACE_OTHER,
+    PLACE_DOMAIN,
+    PLACE_NAME,
+    PLACE_UUID,
+    PLACE_DEVICES,
+    PLACE_INTERFACE,
+    PLACE_MAC,
+    PLACE_SOURCE,
+    PLACE_TARGET,
+    PLACE_ALIAS,
+    PLACE_VIRTUALPORT,
+    PLACE_PARAMETERS,
+} Place;
+
+static const struct {
+    Place parent;
+    const char *element;
+    Place place;
+} places[] = {
+    {PLACE_NOWHERE, "domain", PLACE_DOMAIN},
+    {PLACE_DOMAIN, "name", PLACE_NAME},
+    {PLACE_DOMAIN, "uuid", PLACE_UUID},
+    {PLACE_DOMAIN, "devices", PLACE_DEVICES},
+    {PLACE_DEVICES, "interface", PLACE_INTERFACE},
+    {PLACE_INTERFACE, "mac", PLACE_MAC},
+    {PLACE_INTERFACE, "source", PLACE_SOURCE},
+    {PLACE_INTERFACE, "target", PLACE_TARGET},
+    {PLACE_INTERFACE, "alias", PLACE_ALIAS},
+    {PLACE_INTERFACE, "virtualport", PLACE_VIRTUALPORT},
+    {PLACE_VIRTUALPORT, "parameters", PLACE_PARAMETERS},
+};
+
+typedef struct {
+    xmlParserCtxtPtr ctxt;
+    GError *error; /* the first thing that was wrong; nothing is looked at after it */
+
+    Place stack[MAX_DEPTH];
+    guint depth;
+
+    PfDomain *domain;
+    GHashTable *seen; /* iface-ids of domain->ports, borrowed from them */
+    GString *text;    /* of the name or the UUID, while inside it */
+
+    /* While inside an <interface>: */
+    guint n_interfaces; /* so far, to name one in an error */
+    PfDomainPort *port;
+    char *interface_id; /* as written */
+    bool has_virtualport;
+    bool is_openvswitch;
+} Parser;
+
+static void port_free(PfDomainPort *port)
+{
+    if (!port) {
+        return;
+    }
+    g_free(port->iface_id);
+    g_free(port->mac);
+    g_free(port->type);
+    g_free(port->bridge);
+    g_free(port->network);
+    g_free(port->target);
+    g_free(port->alias);
+    g_free(port);
+}
+
+void pf_domain_free(PfDomain *domain)
+{
+    if (!domain) {
+        return;
+    }
+    g_free(domain->name);
+    g_free(domain->uuid);
+    g_ptr_array_unref(domain->ports);
+    g_free(domain);
+}
+
+/* Sets the parser's error, once, and ends the parser. */
+static void G_GNUC_PRINTF(2, 3) fail(Parser *parser, const char *format, ...)
+{
+    va_list args;
+
+    if (!parser->error) {
+        va_start(args, format);
+        g_autofree char *text = g_strdup_vprintf(format, args);
+        va_end(args);
+
+        pf_error_set(&parser->error, PF_ERROR_BAD_XML, parser->domain->name, NULL,
+                     "the domain XML, line %d: %s", xmlSAX2GetLineNumber(parser->ctxt), text);
+    }
+    xmlStopParser(parser->ctxt);
+}
+
+static void G_GNUC_PRINTF(2, 3) fail_interface(Parser *parser, const char *format, ...)
+{
+    g_autofree char *mac = pf_printable(parser->port->mac);
+    va_list args;
+
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+
+    fail(parser, "interface %u (MAC address %s) %s", parser->n_interfaces, mac, text);
+}
+
+/* Returns the value of the attribute 'name', or NULL.  libxml2 hands over five pointers for each:
+ * name, prefix, namespace, and the value's beginning and end. */
+static char *attribute(const char *name, int n_attributes, const xmlChar **attributes)
+{
+    for (int i = 0; i < n_attributes; i++) {
+        const xmlChar **attr = attributes + 5 * i;
+
+        if (attr[2] || strcmp((const char *)attr[0], name) != 0) {
+            continue;
+        }
+
+        /* Unless told to replace entities, the parser leaves an ampersand, however it was written,
+         * as this character reference for the tree builder to replace. */
+        g_autoptr(GString) value = g_string_new_len((const char *)attr[3], attr[4] - attr[3]);
+
+        g_string_replace(value, "&#38;", "&", 0);
+        return g_strdup(value->str);
+    }
+    return NULL;
+}
+
+/* Stores an attribute that was not there before: of several elements, which libvirt never writes,
+ * the first counts. */
+static void take_attribute(char **field, const char *name, int n_attributes,
+                           const xmlChar **attributes)
+{
+    if (!*field) {
+        *field = attribute(name, n_attributes, attributes);
+    }
+}
+
+static void begin_interface(Parser *parser, int n_attributes, const xmlChar **attributes)
+{
+    parser->n_interfaces++;
+    parser->port = g_new0(PfDomainPort, 1);
+    parser->port->type = attribute("type", n_attributes, attributes);
+    if (!parser->port->type) {
+        parser->port->type = g_strdup("");
+    }
+    parser->has_virtualport = false;
+    parser->is_openvswitch = false;
+}
+
+static void begin_virtualport(Parser *parser, int n_attributes, const xmlChar **attributes)
+{
+    g_autofree char *type = attribute("type", n_attributes, attributes);
+
+    if (parser->has_virtualport) {
+        fail_interface(parser, "has two virtualports");
+        return;
+    }
+    parser->has_virtualport = true;
+    parser->is_openvswitch = !type || strcmp(type, "openvswitch") == 0;
+}
+
+static void take_interface_id(Parser *parser, int n_attributes, const xmlChar **attributes)
+{
+    g_autofree char *id = attribute("interfaceid", n_attributes, attributes);
+
+    if (id && parser->interface_id) {
+        fail_interface(parser, "has two interfaceids");
+    } else if (id) {
+        parser->interface_id = g_steal_pointer(&id);
+    }
+}
+
+/* Brings a MAC address to lower case.  Returns false if it isn't one. */
+static bool canonical_mac(char *mac)
+{
+    if (strlen(mac) != 17) {
+        return false;
+    }
+    for (int i = 0; i < 17; i++) {
+        if (i % 3 == 2 ? mac[i] != ':' : !g_ascii_isxdigit(mac[i])) {
+            return false;
+        }
+        mac[i] = g_ascii_tolower(mac[i]);
+    }
+    return true;
+}
+
+static void end_interface(Parser *parser)
+{
+    PfDomainPort *port = parser->port;
+
+    if (parser->is_openvswitch && parser->interface_id) {
+        port->iface_id = pf_uuid_canonical(parser->interface_id);
+        if (!port->iface_id) {
+            g_autofree char *safe = pf_printable(parser->interface_id);
+
+            fail_interface(parser, "has the interfaceid '%s', which is not a UUID", safe);
+        } else if (port->mac && !canonical_mac(port->mac)) {
+            fail_interface(parser, "has no valid MAC address");
+        } else if (g_hash_table_contains(parser->seen, port->iface_id)) {
+            fail_interface(parser, "has the same interfaceid as another one, %s", port->iface_id);
+        } else {
+            g_hash_table_add(parser->seen, port->iface_id);
+            g_ptr_array_add(parser->domain->ports, g_steal_pointer(&parser->port));
+        }
+    }
+    g_clear_pointer(&parser->port, port_free);
+    g_clear_pointer(&parser->interface_id, g_free);
+}
+
+static void end_name(Parser *parser)
+{
+    if (parser->domain->name) {
+        fail(parser, "there are two names");
+    } else if (parser->text->len == 0) {
+        fail(parser, "the name is empty");
+    } else {
+        parser->domain->name = g_strdup(parser->text->str);
+    }
+}
+
+static void end_uuid(Parser *parser)
+{
+    if (parser->domain->uuid) {
+        fail(parser, "there are two UUIDs");
+        return;
+    }
+    parser->domain->uuid = pf_uuid_canonical(parser->text->str);
+    if (!parser->domain->uuid) {
+        g_autofree char *safe = pf_printable(parser->text->str);
+
+        fail(parser, "'%s' is not a UUID", safe);
+    }
+}
+
+static Place find_place(Place parent, const char *element)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(places); i++) {
+        if (places[i].parent == parent && strcmp(places[i].element, element) == 0) {
+            return places[i].place;
+        }
+    }
+    return PLACE_OTHER;
+}
+
+static void on_start_element(void *user_data, const xmlChar *name, const xmlChar *prefix,
+                             const xmlChar *uri, int n_namespaces, const xmlChar **namespaces,
+                             int n_attributes, int n_defaulted, const xmlChar **attributes)
+{
+    Parser *parser = user_data;
+    Place parent = parser->depth ? parser->stack[parser->depth - 1] : PLACE_NOWHERE;
+    /* A prefix that is declared nowhere leaves 'uri' empty, but is foreign all the same. */
+    Place place = uri || prefix ? PLACE_OTHER : find_place(parent, (const char *)name);
+
+    if (parser->error) {
+        return;
+    }
+    if (parser->depth == 0 && place != PLACE_DOMAIN) {
+        g_autofree char *safe = pf_printable((const char *)name);
+
+        fail(parser, "the root is '%s'%s, not a libvirt domain", safe,
+             uri || prefix ? " in a namespace" : "");
+        return;
+    }
+    if (parser->depth == MAX_DEPTH) {
+        fail(parser, "elements are nested more than %d deep", MAX_DEPTH);
+        return;
+    }
+    parser->stack[parser->depth++] = place;
+
+    switch (place) {
+    case PLACE_NAME:
+    case PLACE_UUID:
+        g_string_truncate(parser->text, 0);
+        break;
+    case PLACE_INTERFACE:
+        begin_interface(parser, n_attributes, attributes);
+        break;
+    case PLACE_MAC:
+        take_attribute(&parser->port->mac, "address", n_attributes, attributes);
+        break;
+    case PLACE_SOURCE:
+        take_attribute(&parser->port->bridge, "bridge", n_attributes, attributes);
+        take_attribute(&parser->port->network, "network", n_attributes, attributes);
+        break;
+    case PLACE_TARGET:
+        take_attribute(&parser->port->target, "dev", n_attributes, attributes);
+        break;
+    case PLACE_ALIAS:
+        take_attribute(&parser->port->alias, "name", n_attributes, attributes);
+        break;
+    case PLACE_VIRTUALPORT:
+        begin_virtualport(parser, n_attributes, attributes);
+        break;
+    case PLACE_PARAMETERS:
+        take_interface_id(parser, n_attributes, attributes);
+        break;
+    case PLACE_NOWHERE:
+    case PLACE_OTHER:
+    case PLACE_DOMAIN:
+    case PLACE_DEVICES:
+        break;
+    }
+}
+
+static void on_end_element(void *user_data, const xmlChar *name, const xmlChar *prefix,
+                           const xmlChar *uri)
+{
+    Parser *parser = user_data;
+
+    if (parser->error) {
+        return;
+    }
+
+    Place place = parser->stack[--parser->depth];
+
+    if (place == PLACE_NAME) {
+        end_name(parser);
+    } else if (place == PLACE_UUID) {
+        end_uuid(parser);
+    } else if (place == PLACE_INTERFACE) {
+        end_interface(parser);
+    }
+}
+
+static void on_characters(void *user_data, const xmlChar *text, int size)
+{
+    Parser *parser = user_data;
+    Place place = parser->depth ? parser->stack[parser->depth - 1] : PLACE_NOWHERE;
+
+    if (!parser->error && (place == PLACE_NAME || place == PLACE_UUID)) {
+        g_string_append_len(parser->text, (const char *)text, size);
+    }
+}
+
+static void on_doctype(void *user_data, const xmlChar *name, const xmlChar *external_id,
+                       const xmlChar *system_id)
+{
+    fail(user_data, "there is a DOCTYPE, which libvirt never writes");
+}
+
+/* libxml2's own complaint.  One that isn't fatal (a prefix without a namespace, in somebody's
+ * metadata) is nobody's business here.  The parser's last error is used rather than 'format', since
+ * it knows the level; ctxt->wellFormed is not yet up to date here. */
+static void G_GNUC_PRINTF(2, 3) on_error(void *user_data, const char *format, ...)
+{
+    Parser *parser = user_data;
+    const xmlError *last = xmlCtxtGetLastError(parser->ctxt);
+
+    if (parser->error || !last || last->level != XML_ERR_FATAL) {
+        return;
+    }
+
+    g_autofree char *text = g_strchomp(g_strdup(last->message ? last->message : "not well-formed"));
+    g_autofree char *safe = pf_printable(text);
+
+    fail(parser, "%s", safe);
+}
+
+/* libxml2 would obey an XML declaration that claims another encoding than what the bytes are in. */
+static bool check_declared_encoding(const char *xml, gsize size, GError **error)
+{
+    const char *end = size > 5 && memcmp(xml, "<?xml", 5) == 0 && g_ascii_isspace(xml[5])
+                          ? g_strstr_len(xml, (gssize)size, "?>")
+                          : NULL;
+
+    if (!end) {
+        return true;
+    }
+
+    g_autofree char *declaration = g_strndup(xml, (gsize)(end - xml));
+    g_autofree char *folded = g_ascii_strdown(declaration, -1);
+    const char *encoding = strstr(folded, "encoding");
+
+    if (!encoding || strstr(encoding, "utf-8") || strstr(encoding, "us-ascii")) {
+        return true;
+    }
+
+    g_autofree char *safe = pf_printable(declaration);
+
+    pf_error_set(error, PF_ERROR_BAD_XML, NULL, NULL,
+                 "the domain XML declares an encoding other than UTF-8: %s", safe);
+    return false;
+}
+
+/* Everything that can be said of the bytes before they're parsed. */
+static bool check_bytes(const char *xml, gsize size, GError **error)
+{
+    const char *invalid = NULL;
+
+    if (size == 0) {
+        pf_error_set(error, PF_ERROR_BAD_XML, NULL, NULL, "the domain XML is empty");
+        return false;
+    }
+    if (size > PF_DOMAIN_XML_MAX) {
+        pf_error_set(error, PF_ERROR_BAD_XML, NULL, NULL,
+                     "the domain XML is larger than %u MiB: %" G_GSIZE_FORMAT " bytes",
+                     PF_DOMAIN_XML_MAX / 1024 / 1024, size);
+        return false;
+    }
+    if (size >= 2 && (memcmp(xml, "\xff\xfe", 2) == 0 || memcmp(xml, "\xfe\xff", 2) == 0)) {
+        pf_error_set(error, PF_ERROR_BAD_XML, NULL, NULL,
+                     "the domain XML is not UTF-8: it looks like UTF-16");
+        return false;
+    }
+    invalid = memchr(xml, '\0', size);
+    if (invalid) {
+        pf_error_set(error, PF_ERROR_BAD_XML, NULL, NULL,
+                     "the domain XML has a NUL byte at offset %td", invalid - xml);
+        return false;
+    }
+    if (!g_utf8_validate(xml, (gssize)size, &invalid)) {
+        pf_error_set(error, PF_ERROR_BAD_XML, NULL, NULL,
+                     "the domain XML is not UTF-8: there is a wrong byte at offset %td",
+                     invalid - xml);
+        return false;
+    }
+    return check_declared_encoding(xml, size, error);
+}
+
+PfDomain *pf_domain_parse(const void *xml, gsize size, GError **error)
+{
+    static const xmlSAXHandler handlers = {
+        .initialized = XML_SAX2_MAGIC,
+        .internalSubset = on_doctype,
+        .startElementNs = on_start_element,
+        .endElementNs = on_end_element,
+        .characters = on_characters,
+        .cdataBlock = on_characters,
+        .error = on_error,
+        .fatalError = on_error,
+    };
+
+    if (!check_bytes(xml, size, error)) {
+        return NULL;
+    }
+
+    xmlParserCtxtPtr ctxt = xmlCreateMemoryParserCtxt(xml, (int)size);
+
+    if (!ctxt) {
+        pf_error_set(error, PF_ERROR_FAILED, NULL, NULL, "libxml2 gives no parser");
+        return NULL;
+    }
+
+    g_autofree Parser *parser = g_new0(Parser, 1);
+    g_autoptr(PfDomain) domain = g_new0(PfDomain, 1);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    domain->ports = g_ptr_array_new_with_free_func((GDestroyNotify)port_free);
+    parser->ctxt = ctxt;
+    parser->domain = domain;
+    parser->seen = seen;
+    parser->text = text;
+
+    xmlCtxtUseOptions(ctxt, XML_PARSE_NONET);
+    *ctxt->sax = handlers;
+    ctxt->userData = parser;
+
+    int status = xmlParseDocument(ctxt);
+
+    if (!parser->error && (status != 0 || !ctxt->wellFormed)) {
+        fail(parser, "it is not well-formed");
+    }
+    if (!parser->error && !domain->name) {
+        fail(parser, "there is no name");
+    }
+    if (!parser->error && !domain->uuid) {
+        fail(parser, "there is no UUID");
+    }
+
+    xmlFreeParserCtxt(ctxt);
+    port_free(parser->port);
+    g_free(parser->interface_id);
+
+    if (parser->error) {
+        g_propagate_error(error, parser->error);
+        return NULL;
+    }
+    return g_steal_pointer(&domain);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include <glib.h>
+
+#include "text.h" /* pf_printable(): names in here may hold any character */
+
+/* The domain XML that libvirt gives its hooks and virDomainGetXMLDesc() returns: which domain, and
+ * which of its interfaces may be OVN ports.  Pure. */
+
+/* The largest XML that is read, in bytes. */
+#define PF_DOMAIN_XML_MAX (16u * 1024 * 1024)
+
+/* An interface that Open vSwitch gets an iface-id for. */
+typedef struct {
+    char *iface_id; /* UUID, canonical: libvirt prints interfaceid like this into external_ids */
+    char *mac;      /* lower case; NULL if the XML has none */
+    char *type;     /* <interface type=>: "bridge", "network", ... ; "" if absent */
+    char *bridge;   /* <source bridge=>; with a network only once libvirt has resolved it (in the
+                     * hooks "start" and "started", not in "migrate" and "prepare").  Or NULL */
+    char *network;  /* <source network=>, or NULL */
+    char *target;   /* <target dev=>: the tap; NULL where libvirt doesn't know or tell it yet (hooks
+                     * "migrate", "prepare", "stopped", "release") */
+    char *alias;    /* <alias name=>, which DEVICE_ADDED and DEVICE_REMOVED speak of.  Or NULL */
+} PfDomainPort;
+
+typedef struct {
+    char *name;       /* any UTF-8 that is not empty: use pf_printable() to show it */
+    char *uuid;       /* canonical */
+    GPtrArray *ports; /* of PfDomainPort, in the order of the XML; empty if there are none */
+} PfDomain;
+
+/* Parses 'size' bytes at 'xml', which need not end in NUL.  Free with pf_domain_free().
+ *
+ * A port is an interface with a <virtualport> of type openvswitch, or without a type (as the
+ * interfaces of a network have it, where the network knows the type), that has
+ * <parameters interfaceid=>.  Others are left out without a word: those without a virtualport
+ * (type='ethernet' can't have one), with one of another type, and those without an interfaceid
+ * (libvirt then makes one up while it starts the guest, another one on each host).
+ *
+ * PF_ERROR_BAD_XML: not UTF-8, a NUL byte, too large, nested too deeply, not well-formed, a DOCTYPE
+ * (libvirt never writes one, and without it there is no entity to expand nor file to fetch), a root
+ * other than <domain> without namespace; no name or UUID, or several; and an interface with an
+ * interfaceid that isn't a UUID, be it empty, or that another interface has too, or with two
+ * virtualports.  libvirt writes none of these.  Such an interface is named in the error rather than
+ * left out, since a port that's left out would silently lose its network. */
+PfDomain *pf_domain_parse(const void *xml, gsize size, GError **error);
+void pf_domain_free(PfDomain *domain);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(PfDomain, pf_domain_free)

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <config.h>
+
+#include "ovs.h"
+
+#include <openvswitch/json.h>
+#include <ovsdb-idl.h>
+#include <smap.h>
+
+#include "vswitch-idl.h"
+
+/* What a released interface carries in place of its iface-id. */
+#define KEY_IFACE_ID "portferry-iface-id"
+#define KEY_HANDOVER "portferry-handover"
+
+struct PfOvs {
+    PfOvsdb *db;
+    char *bridge;
+    PfOvsChanged changed;
+    gpointer data;
+};
+
+static void configure(struct ovsdb_idl *idl, gpointer data G_GNUC_UNUSED)
+{
+    ovsdb_idl_add_table(idl, &ovsrec_table_open_vswitch);
+    ovsdb_idl_add_column(idl, &ovsrec_open_vswitch_col_external_ids);
+    ovsdb_idl_add_table(idl, &ovsrec_table_bridge);
+    ovsdb_idl_add_column(idl, &ovsrec_bridge_col_name);
+    ovsdb_idl_add_column(idl, &ovsrec_bridge_col_external_ids);
+    ovsdb_idl_add_table(idl, &ovsrec_table_interface);
+    ovsdb_idl_add_column(idl, &ovsrec_interface_col_name);
+    ovsdb_idl_add_column(idl, &ovsrec_interface_col_external_ids);
+    ovsdb_idl_add_column(idl, &ovsrec_interface_col_ofport);
+}
+
+static void db_changed(PfOvsdb *db G_GNUC_UNUSED, gpointer data)
+{
+    PfOvs *ovs = data;
+    ovs->changed(ovs->data);
+}
+
+PfOvs *pf_ovs_new(PfOvsdbLoop *loop, const char *remote, const char *bridge, PfOvsChanged changed,
+                  gpointer data, GError **error)
+{
+    g_autoptr(PfOvs) ovs = g_new0(PfOvs, 1);
+    ovs->bridge = g_strdup(bridge);
+    ovs->changed = changed;
+    ovs->data = data;
+    ovs->db = pf_ovsdb_new(loop, &ovsrec_idl_class, "Open vSwitch", configure, db_changed, ovs);
+    if (!pf_ovsdb_set_remote(ovs->db, remote, error)) {
+        return NULL;
+    }
+    return g_steal_pointer(&ovs);
+}
+
+void pf_ovs_free(PfOvs *ovs)
+{
+    if (!ovs) {
+        return;
+    }
+    pf_ovsdb_free(ovs->db);
+    g_free(ovs->bridge);
+    g_free(ovs);
+}
+
+PfOvsdbState pf_ovs_get_state(const PfOvs *ovs)
+{
+    return pf_ovsdb_get_state(ovs->db);
+}
+
+const char *pf_ovs_get_external_id(const PfOvs *ovs, const char *key)
+{
+    const struct ovsrec_open_vswitch *root = ovsrec_open_vswitch_first(pf_ovsdb_get_idl(ovs->db));
+    return root ? smap_get(&root->external_ids, key) : NULL;
+}
+
+gint64 pf_ovs_get_flows_cfg(const PfOvs *ovs)
+{
+    const struct ovsrec_bridge *bridge;
+    OVSREC_BRIDGE_FOR_EACH (bridge, pf_ovsdb_get_idl(ovs->db)) {
+        if (g_str_equal(bridge->name, ovs->bridge)) {
+            return smap_get_ullong(&bridge->external_ids, "ovn-nb-cfg", (unsigned long long)-1);
+        }
+    }
+    return -1;
+}
+
+void pf_ovs_get_port(const PfOvs *ovs, const char *iface_id, PfPortFacts *facts)
+{
+    const struct ovsrec_interface *iface;
+
+    facts->ovs_claimed = facts->ovs_installed = facts->ovs_released = FALSE;
+    OVSREC_INTERFACE_FOR_EACH (iface, pf_ovsdb_get_idl(ovs->db)) {
+        if (g_strcmp0(smap_get(&iface->external_ids, "iface-id"), iface_id) == 0) {
+            facts->ovs_claimed = TRUE;
+            /* Without an OpenFlow port number ovn-controller doesn't claim it (binding.c). */
+            if (iface->n_ofport && iface->ofport[0] > 0 &&
+                smap_get_bool(&iface->external_ids, "ovn-installed", false)) {
+                facts->ovs_installed = TRUE;
+            }
+        } else if (g_strcmp0(smap_get(&iface->external_ids, KEY_IFACE_ID), iface_id) == 0) {
+            facts->ovs_released = TRUE;
+        }
+    }
+}
+
+char **pf_ovs_get_domain_ports(const PfOvs *ovs, const char *uuid)
+{
+    g_autoptr(GStrvBuilder) ports = g_strv_builder_new();
+    const struct ovsrec_interface *iface;
+
+    OVSREC_INTERFACE_FOR_EACH (iface, pf_ovsdb_get_idl(ovs->db)) {
+        const char *id = smap_get(&iface->external_ids, "iface-id");
+        if (!id) {
+            id = smap_get(&iface->external_ids, KEY_IFACE_ID);
+        }
+        if (id && g_strcmp0(smap_get(&iface->external_ids, "vm-id"), uuid) == 0) {
+            g_strv_builder_add(ports, id);
+        }
+    }
+    return g_strv_builder_end(ports);
+}
+
+void pf_ovs_foreach_released(const PfOvs *ovs, PfOvsReleased released, gpointer data)
+{
+    const struct ovsrec_interface *iface;
+
+    OVSREC_INTERFACE_FOR_EACH (iface, pf_ovsdb_get_idl(ovs->db)) {
+        const char *id = smap_get(&iface->external_ids, KEY_IFACE_ID);
+        const char *vm = smap_get(&iface->external_ids, "vm-id");
+        const char *handover = smap_get(&iface->external_ids, KEY_HANDOVER);
+        if (id && vm && handover) {
+            released(id, vm, handover, data);
+        }
+    }
+}
+
+/* ---- letting go, and taking back ---- */
+
+typedef struct {
+    char **iface_ids;
+    char *handover_id; /* NULL: take back */
+    PfOvsdbDone done;
+    gpointer data;
+} Claim;
+
+static PfOvsdbBuildResult build_claim(struct ovsdb_idl *idl,
+                                      struct ovsdb_idl_txn *txn G_GNUC_UNUSED, gpointer data,
+                                      GError **error G_GNUC_UNUSED)
+{
+    const Claim *claim = data;
+    const char *from = claim->handover_id ? "iface-id" : KEY_IFACE_ID;
+    const char *to = claim->handover_id ? KEY_IFACE_ID : "iface-id";
+    const struct ovsrec_interface *iface;
+    gboolean any = FALSE;
+
+    OVSREC_INTERFACE_FOR_EACH (iface, idl) {
+        const char *id = smap_get(&iface->external_ids, from);
+        if (!id || !g_strv_contains((const char *const *)claim->iface_ids, id)) {
+            continue;
+        }
+        ovsrec_interface_verify_external_ids(iface);
+        ovsrec_interface_update_external_ids_setkey(iface, to, id);
+        if (claim->handover_id) {
+            ovsrec_interface_update_external_ids_setkey(iface, KEY_HANDOVER, claim->handover_id);
+        } else {
+            ovsrec_interface_update_external_ids_delkey(iface, KEY_HANDOVER);
+        }
+        ovsrec_interface_update_external_ids_delkey(iface, from);
+        any = TRUE;
+    }
+    return any ? PF_OVSDB_BUILD_COMMIT : PF_OVSDB_BUILD_NOTHING;
+}
+
+static void claim_done(const GError *error, gpointer data)
+{
+    Claim *claim = data;
+    claim->done(error, claim->data);
+    g_strfreev(claim->iface_ids);
+    g_free(claim->handover_id);
+    g_free(claim);
+}
+
+static void change_claim(PfOvs *ovs, const char *const *iface_ids, const char *handover_id,
+                         guint timeout_ms, PfOvsdbDone done, gpointer data)
+{
+    Claim *claim = g_new0(Claim, 1);
+    claim->iface_ids = g_strdupv((char **)iface_ids);
+    claim->handover_id = g_strdup(handover_id);
+    claim->done = done;
+    claim->data = data;
+    pf_ovsdb_txn(ovs->db, handover_id ? "portferryd: release" : "portferryd: reclaim", build_claim,
+                 claim, timeout_ms, claim_done);
+}
+
+void pf_ovs_release(PfOvs *ovs, const char *const *iface_ids, const char *handover_id,
+                    guint timeout_ms, PfOvsdbDone done, gpointer data)
+{
+    g_return_if_fail(handover_id != NULL);
+    change_claim(ovs, iface_ids, handover_id, timeout_ms, done, data);
+}
+
+void pf_ovs_reclaim(PfOvs *ovs, const char *const *iface_ids, guint timeout_ms, PfOvsdbDone done,
+                    gpointer data)
+{
+    change_claim(ovs, iface_ids, NULL, timeout_ms, done, data);
+}

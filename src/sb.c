@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <config.h>
+
+#include "sb.h"
+
+#include <openvswitch/json.h>
+#include <ovsdb-idl.h>
+#include <smap.h>
+#include <string.h>
+
+#include "error.h"
+#include "marker.h"
+#include "ovsdb-query.h"
+#include "sb-idl.h"
+
+#define OPTION_ACTIVATED "additional-chassis-activated"
+
+struct PfSb {
+    PfOvsdb *db;
+    PfOvsdbQuery *query;
+    char *chassis;
+    PfSbChanged changed;
+    gpointer data;
+};
+
+/* ---- connection ---- */
+
+static void configure(struct ovsdb_idl *idl, gpointer data)
+{
+    PfSb *sb = data;
+    struct ovsdb_idl_condition condition = OVSDB_IDL_CONDITION_INIT(&condition);
+
+    ovsdb_idl_add_table(idl, &sbrec_table_port_binding);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_logical_port);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_chassis);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_additional_chassis);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_requested_additional_chassis);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_options);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_external_ids);
+
+    const char *const keys[] = {PF_MARKER_SOURCE, PF_MARKER_DESTINATION};
+    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+        struct smap pair = SMAP_INITIALIZER(&pair);
+        smap_add(&pair, keys[i], sb->chassis);
+        sbrec_port_binding_add_clause_external_ids(&condition, OVSDB_F_INCLUDES, &pair);
+        smap_destroy(&pair);
+    }
+    sbrec_port_binding_set_condition(idl, &condition);
+    ovsdb_idl_condition_destroy(&condition);
+}
+
+static void db_changed(PfOvsdb *db G_GNUC_UNUSED, gpointer data)
+{
+    PfSb *sb = data;
+    sb->changed(sb->data);
+}
+
+PfSb *pf_sb_new(PfOvsdbLoop *loop, const char *remote, const char *chassis, PfSbChanged changed,
+                gpointer data, GError **error)
+{
+    g_autoptr(PfSb) sb = g_new0(PfSb, 1);
+    sb->chassis = g_strdup(chassis);
+    sb->changed = changed;
+    sb->data = data;
+    sb->db = pf_ovsdb_new(loop, &sbrec_idl_class, "southbound", configure, db_changed, sb);
+    sb->query = pf_ovsdb_query_new(loop, "OVN_Southbound", "southbound");
+    /* A follower or a relay serves us as well: what we must know of a row arrives in any case, and
+     * a write is passed on to the leader. */
+    pf_ovsdb_set_leader_only(sb->db, false);
+    pf_ovsdb_query_set_leader_only(sb->query, false);
+    if (!pf_sb_set_remote(sb, remote, error)) {
+        return NULL;
+    }
+    return g_steal_pointer(&sb);
+}
+
+void pf_sb_free(PfSb *sb)
+{
+    if (!sb) {
+        return;
+    }
+    pf_ovsdb_query_free(sb->query);
+    pf_ovsdb_free(sb->db);
+    g_free(sb->chassis);
+    g_free(sb);
+}
+
+gboolean pf_sb_set_remote(PfSb *sb, const char *remote, GError **error)
+{
+    return pf_ovsdb_set_remote(sb->db, remote, error) &&
+           pf_ovsdb_query_set_remote(sb->query, remote, error);
+}
+
+PfOvsdbState pf_sb_get_state(const PfSb *sb)
+{
+    return pf_ovsdb_get_state(sb->db);
+}
+
+/* ---- replicated rows ---- */
+
+static const struct sbrec_port_binding *find_row(struct ovsdb_idl *idl, const char *port,
+                                                 const char *id)
+{
+    const struct sbrec_port_binding *row;
+    SBREC_PORT_BINDING_FOR_EACH (row, idl) {
+        if (g_str_equal(row->logical_port, port) &&
+            g_strcmp0(smap_get(&row->external_ids, PF_MARKER_HANDOVER), id) == 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static gboolean is_among(const struct uuid *set, size_t n, const struct uuid *wanted)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (uuid_equals(&set[i], wanted)) {
+            return TRUE;
+        }
+    }
+    return FALSE;
+}
+
+static gboolean is_flagged(const struct sbrec_port_binding *row, const char *name)
+{
+    const char *value = smap_get(&row->options, OPTION_ACTIVATED);
+    g_auto(GStrv) names = g_strsplit(value ? value : "", ",", -1);
+    return g_strv_contains((const char *const *)names, name);
+}
+
+void pf_sb_get_port(const PfSb *sb, const char *port, const char *id, const PfSbChassis *source,
+                    const PfSbChassis *destination, PfPortFacts *facts)
+{
+    const struct sbrec_port_binding *row = find_row(pf_ovsdb_get_idl(sb->db), port, id);
+
+    facts->sb_marked = row != NULL;
+    facts->sb_on_src = row && is_among(row->chassis, row->n_chassis, &source->uuid);
+    facts->sb_on_dst = row && is_among(row->chassis, row->n_chassis, &destination->uuid);
+    facts->sb_dst_added =
+        row && is_among(row->additional_chassis, row->n_additional_chassis, &destination->uuid);
+    facts->sb_dst_requested =
+        row && is_among(row->requested_additional_chassis, row->n_requested_additional_chassis,
+                        &destination->uuid);
+    facts->sb_any_added =
+        row && (row->n_additional_chassis > 0 || row->n_requested_additional_chassis > 0);
+    facts->sb_dst_opened = row && is_flagged(row, destination->name);
+}
+
+typedef struct {
+    char **ports;
+    char *id;
+    PfSbChassis destination;
+    gboolean open;
+    PfOvsdbDone done;
+    gpointer data;
+} Opening;
+
+static char *with_or_without(const char *value, const char *name, gboolean with)
+{
+    g_auto(GStrv) names = g_strsplit(value ? value : "", ",", -1);
+    g_autoptr(GStrvBuilder) kept = g_strv_builder_new();
+
+    for (char **n = names; *n; n++) {
+        if (**n && !g_str_equal(*n, name)) {
+            g_strv_builder_add(kept, *n);
+        }
+    }
+    if (with) {
+        g_strv_builder_add(kept, name);
+    }
+    g_auto(GStrv) list = g_strv_builder_end(kept);
+    return list[0] ? g_strjoinv(",", list) : NULL;
+}
+
+static PfOvsdbBuildResult build_opening(struct ovsdb_idl *idl,
+                                        struct ovsdb_idl_txn *txn G_GNUC_UNUSED, gpointer data,
+                                        GError **error G_GNUC_UNUSED)
+{
+    const Opening *opening = data;
+    gboolean any = FALSE;
+
+    for (char **port = opening->ports; *port; port++) {
+        const struct sbrec_port_binding *row = find_row(idl, *port, opening->id);
+        if (!row || is_flagged(row, opening->destination.name) == opening->open) {
+            continue;
+        }
+        /* Once the destination is no additional chassis any more, a flag would outlive us. */
+        if (opening->open &&
+            !is_among(row->requested_additional_chassis, row->n_requested_additional_chassis,
+                      &opening->destination.uuid)) {
+            continue;
+        }
+        g_autofree char *value = with_or_without(smap_get(&row->options, OPTION_ACTIVATED),
+                                                 opening->destination.name, opening->open);
+        sbrec_port_binding_verify_options(row);
+        if (value) {
+            sbrec_port_binding_update_options_setkey(row, OPTION_ACTIVATED, value);
+        } else {
+            sbrec_port_binding_update_options_delkey(row, OPTION_ACTIVATED);
+        }
+        any = TRUE;
+    }
+    return any ? PF_OVSDB_BUILD_COMMIT : PF_OVSDB_BUILD_NOTHING;
+}
+
+static void opening_done(const GError *error, gpointer data)
+{
+    Opening *opening = data;
+    opening->done(error, opening->data);
+    g_strfreev(opening->ports);
+    g_free(opening->id);
+    pf_sb_chassis_clear(&opening->destination);
+    g_free(opening);
+}
+
+void pf_sb_set_open(PfSb *sb, const char *const *ports, const char *id,
+                    const PfSbChassis *destination, gboolean open, guint timeout_ms,
+                    PfOvsdbDone done, gpointer data)
+{
+    Opening *opening = g_new0(Opening, 1);
+    opening->ports = g_strdupv((char **)ports);
+    opening->id = g_strdup(id);
+    pf_sb_chassis_copy(&opening->destination, destination);
+    opening->open = open;
+    opening->done = done;
+    opening->data = data;
+    pf_ovsdb_txn(sb->db, open ? "portferryd: open" : "portferryd: close", build_opening, opening,
+                 timeout_ms, opening_done);
+}
+
+/* ---- questions about other rows ---- */
+
+static const char *const chassis_columns[] = {"_uuid", "name", "hostname", NULL};
+
+static gboolean read_chassis(const struct json *rows, PfSbChassis *ret)
+{
+    if (!rows || pf_ovsdb_rows_length(rows) != 1) {
+        return FALSE;
+    }
+    const struct json *row = pf_ovsdb_rows_get(rows, 0);
+    if (!pf_ovsdb_row_uuid(row, "_uuid", &ret->uuid)) {
+        return FALSE;
+    }
+    ret->name = g_strdup(pf_ovsdb_row_string(row, "name"));
+    ret->hostname = g_strdup(pf_ovsdb_row_string(row, "hostname"));
+    return ret->name != NULL;
+}
+
+static struct json *select_chassis(const char *name)
+{
+    return pf_ovsdb_op_select("Chassis", pf_ovsdb_where("name", "==", json_string_create(name)),
+                              chassis_columns);
+}
+
+typedef struct {
+    PfSb *sb;
+    char **ports;
+    guint n;
+    PfSbFound *found;
+    struct uuid *datapaths;
+    gboolean has_self;
+    PfSbChassis self;
+    guint timeout_ms;
+    PfSbLookupDone done;
+    gpointer data;
+} Lookup;
+
+static void lookup_end(Lookup *lookup, const GError *error)
+{
+    lookup->done(lookup->found, lookup->n, lookup->has_self ? &lookup->self : NULL, error,
+                 lookup->data);
+    for (guint i = 0; i < lookup->n; i++) {
+        pf_sb_chassis_clear(&lookup->found[i].chassis);
+    }
+    pf_sb_chassis_clear(&lookup->self);
+    g_strfreev(lookup->ports);
+    g_free(lookup->found);
+    g_free(lookup->datapaths);
+    g_free(lookup);
+}
+
+/* The second answer: the chassis of each bound port, and who else of its datapath is here. */
+static void lookup_chassis_done(const struct json *result, const GError *error, gpointer data)
+{
+    Lookup *lookup = data;
+    guint op = 0;
+
+    if (error) {
+        lookup_end(lookup, error);
+        return;
+    }
+    for (guint i = 0; i < lookup->n; i++) {
+        PfSbFound *found = &lookup->found[i];
+        if (!found->bound) {
+            continue;
+        }
+        found->bound = read_chassis(pf_ovsdb_result_rows(result, op++), &found->chassis);
+        if (lookup->has_self) {
+            const struct json *here = pf_ovsdb_result_rows(result, op++);
+            found->cold = !here || pf_ovsdb_rows_length(here) == 0;
+        }
+    }
+    lookup_end(lookup, NULL);
+}
+
+static void lookup_ports_done(const struct json *result, const GError *error, gpointer data)
+{
+    static const char *const columns[] = {"_uuid", NULL};
+    Lookup *lookup = data;
+    struct json *ops = json_array_create_empty();
+    gboolean any = FALSE;
+
+    if (error) {
+        json_destroy(ops);
+        lookup_end(lookup, error);
+        return;
+    }
+    lookup->has_self = read_chassis(pf_ovsdb_result_rows(result, 0), &lookup->self);
+    for (guint i = 0; i < lookup->n; i++) {
+        PfSbFound *found = &lookup->found[i];
+        const struct json *rows = pf_ovsdb_result_rows(result, i + 1);
+        struct uuid chassis, datapath;
+
+        if (!rows || pf_ovsdb_rows_length(rows) != 1) {
+            continue;
+        }
+        const struct json *row = pf_ovsdb_rows_get(rows, 0);
+        const char *type = pf_ovsdb_row_string(row, "type");
+        found->exists = TRUE;
+        found->vif = type && *type == '\0';
+        found->bound = pf_ovsdb_row_uuid(row, "chassis", &chassis) &&
+                       pf_ovsdb_row_uuid(row, "datapath", &datapath);
+        if (!found->bound) {
+            continue;
+        }
+        any = TRUE;
+        json_array_add(
+            ops, pf_ovsdb_op_select("Chassis", pf_ovsdb_where_uuid(&chassis), chassis_columns));
+        if (lookup->has_self) {
+            struct json *where = pf_ovsdb_where("datapath", "==", pf_ovsdb_json_uuid(&datapath));
+            json_array_add(
+                where, pf_ovsdb_clause("chassis", "==", pf_ovsdb_json_uuid(&lookup->self.uuid)));
+            json_array_add(ops, pf_ovsdb_op_select("Port_Binding", where, columns));
+        }
+    }
+    if (!any) {
+        json_destroy(ops);
+        lookup_end(lookup, NULL);
+        return;
+    }
+    pf_ovsdb_query(lookup->sb->query, ops, lookup->timeout_ms, lookup_chassis_done, lookup);
+}
+
+void pf_sb_lookup(PfSb *sb, const char *const *ports, guint timeout_ms, PfSbLookupDone done,
+                  gpointer data)
+{
+    static const char *const columns[] = {"type", "chassis", "datapath", NULL};
+    Lookup *lookup = g_new0(Lookup, 1);
+    struct json *ops = pf_ovsdb_ops(select_chassis(sb->chassis), NULL);
+
+    lookup->sb = sb;
+    lookup->ports = g_strdupv((char **)ports);
+    lookup->n = g_strv_length(lookup->ports);
+    lookup->found = g_new0(PfSbFound, lookup->n);
+    lookup->timeout_ms = timeout_ms;
+    lookup->done = done;
+    lookup->data = data;
+    for (guint i = 0; i < lookup->n; i++) {
+        lookup->found[i].name = lookup->ports[i];
+        json_array_add(ops, pf_ovsdb_op_select("Port_Binding",
+                                               pf_ovsdb_where("logical_port", "==",
+                                                              json_string_create(lookup->ports[i])),
+                                               columns));
+    }
+    pf_ovsdb_query(sb->query, ops, timeout_ms, lookup_ports_done, lookup);
+}
+
+typedef struct {
+    PfSbChassisDone done;
+    gpointer data;
+} FindChassis;
+
+static void find_chassis_done(const struct json *result, const GError *error, gpointer data)
+{
+    g_autofree FindChassis *find = data;
+    PfSbChassis source = {0}, destination = {0};
+
+    if (!error) {
+        read_chassis(pf_ovsdb_result_rows(result, 0), &source);
+        read_chassis(pf_ovsdb_result_rows(result, 1), &destination);
+    }
+    find->done(&source, &destination, error, find->data);
+    pf_sb_chassis_clear(&source);
+    pf_sb_chassis_clear(&destination);
+}
+
+void pf_sb_find_chassis(PfSb *sb, const char *source, const char *destination, guint timeout_ms,
+                        PfSbChassisDone done, gpointer data)
+{
+    FindChassis *find = g_new0(FindChassis, 1);
+    find->done = done;
+    find->data = data;
+    pf_ovsdb_query(sb->query,
+                   pf_ovsdb_ops(select_chassis(source), select_chassis(destination), NULL),
+                   timeout_ms, find_chassis_done, find);
+}
+
+void pf_sb_chassis_copy(PfSbChassis *to, const PfSbChassis *from)
+{
+    pf_sb_chassis_clear(to);
+    to->uuid = from->uuid;
+    to->name = g_strdup(from->name);
+    to->hostname = g_strdup(from->hostname);
+}
+
+void pf_sb_chassis_clear(PfSbChassis *chassis)
+{
+    g_clear_pointer(&chassis->name, g_free);
+    g_clear_pointer(&chassis->hostname, g_free);
+    memset(&chassis->uuid, 0, sizeof chassis->uuid);
+}

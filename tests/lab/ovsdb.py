@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Reads an OVSDB over its JSON-RPC, for tests that look many times a second."""
+
+import json
+import socket
+import threading
+
+
+def _plain(value):
+    """OVSDB's tagged values as Python's: maps, sets, UUIDs."""
+    if isinstance(value, list) and len(value) == 2:
+        kind, content = value
+        if kind == "map":
+            return {_plain(key): _plain(item) for key, item in content}
+        if kind == "set":
+            return [_plain(item) for item in content]
+        if kind in ("uuid", "named-uuid"):
+            return content
+    return value
+
+
+class Ovsdb:
+    """A connection to a database server's Unix socket."""
+
+    def __init__(self, path, database):
+        self._database = database
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(10)
+        self._socket.connect(path)
+        self._decoder = json.JSONDecoder()
+        self._buffer = ""
+        self._id = 0
+        self._lock = threading.Lock()
+
+    def close(self):
+        self._socket.close()
+
+    def transact(self, *operations):
+        with self._lock:
+            return self._transact(operations)
+
+    def _transact(self, operations):
+        self._id += 1
+        self._send({"method": "transact", "id": self._id,
+                    "params": [self._database, *operations]})
+        while True:
+            message = self._receive()
+            if message.get("method") == "echo":
+                self._send({"id": message["id"], "result": message["params"], "error": None})
+            elif message.get("id") == self._id:
+                break
+        if message["error"]:
+            raise RuntimeError(f"OVSDB: {message['error']}")
+        for result in message["result"]:
+            if result and result.get("error"):
+                raise RuntimeError(f"OVSDB: {result}")
+        return message["result"]
+
+    def select(self, *tables):
+        """Rows of one or more tables, at one moment.
+
+        Each table is (name, where) or (name, where, columns); the result has
+        one list of dicts for each.
+        """
+        operations = []
+        for name, where, *columns in tables:
+            operation = {"op": "select", "table": name, "where": where}
+            if columns:
+                operation["columns"] = columns[0]
+            operations.append(operation)
+        return [[{key: _plain(value) for key, value in row.items()} for row in result["rows"]]
+                for result in self.transact(*operations)]
+
+    def _send(self, message):
+        self._socket.sendall(json.dumps(message).encode())
+
+    def _receive(self):
+        while True:
+            try:
+                message, end = self._decoder.raw_decode(self._buffer)
+                self._buffer = self._buffer[end:].lstrip()
+                return message
+            except json.JSONDecodeError:
+                data = self._socket.recv(1 << 20)
+                if not data:
+                    raise ConnectionError("the database server hung up") from None
+                self._buffer += data.decode()

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Runs the probe program and reads its result."""
+
+import dataclasses
+import pathlib
+import select
+import subprocess
+
+from . import artifacts
+from .hosts import LabError
+
+
+@dataclasses.dataclass
+class ProbeResult:
+    """All requests and replies of one probe, times in CLOCK_REALTIME ns."""
+
+    sent: dict
+    """When each sequence number was sent."""
+    replies: list
+    """(sequence, time received) in the order of arrival."""
+    refused: int = 0
+    """How many requests the client's own kernel did not take."""
+
+    @classmethod
+    def load(cls, path):
+        sent, replies, refused = {}, [], 0
+        with open(path, encoding="ascii") as file:
+            for line in file:
+                kind, sequence, time = line.split(",")
+                if kind == "r":
+                    replies.append((int(sequence), int(time)))
+                else:
+                    sent[int(sequence)] = int(time)
+                    refused += kind == "e"
+        return cls(sent, replies, refused)
+
+    def window(self, start_ns=None, end_ns=None):
+        """The part of the result that was sent between two times."""
+        sent = {sequence: time for sequence, time in self.sent.items()
+                if (start_ns is None or time >= start_ns) and (end_ns is None or time < end_ns)}
+        replies = [reply for reply in self.replies if reply[0] in sent]
+        return ProbeResult(sent, replies, self.refused)
+
+    def _silences(self):
+        """(length, beginning) of every time without a reply, in ns.
+
+        What is sent before the first and after the last reply counts too: a
+        network that does not come back is silent, not absent from the result.
+        """
+        if not self.sent:
+            return []
+        times = sorted(time for _sequence, time in self.replies)
+        last = max([*self.sent.values(), *times[-1:]])
+        marks = [min(self.sent.values()), *times, last]
+        return [(after - before, before) for before, after in zip(marks, marks[1:])]
+
+    @property
+    def silence(self):
+        """(length, beginning) of the longest time without a reply, in ns."""
+        return max(self._silences(), default=(0, 0))
+
+    @property
+    def silence_ms(self):
+        return self.silence[0] / 1e6
+
+    @property
+    def lost(self):
+        return len(self.sent) - len({sequence for sequence, _time in self.replies})
+
+    @property
+    def doubled(self):
+        return len(self.replies) - len({sequence for sequence, _time in self.replies})
+
+    @property
+    def reordered(self):
+        """Replies that came after one to a later request; doubles left out."""
+        seen, highest, count = set(), -1, 0
+        for sequence, _time in self.replies:
+            if sequence in seen:
+                continue
+            seen.add(sequence)
+            count += sequence < highest
+            highest = max(highest, sequence)
+        return count
+
+    def gaps(self, longer_than_ms=20):
+        """All silences above a length: [(beginning ns, length ms)]."""
+        return [(before, length / 1e6) for length, before in self._silences()
+                if length > longer_than_ms * 1e6]
+
+
+class Probe:
+    """A running probe from a host to an address."""
+
+    def __init__(self, host, address, interface=None, rate=1000, duration=120, name="probe"):
+        self.address = address
+        # Several probes may run at once, and none overwrites another's result.
+        self.output = pathlib.Path(host.logs) / f"{name}-{host.next_number()}.csv"
+        command = [artifacts.tool("probe"), "--rate", rate, "--duration", duration]
+        if interface:
+            command += ["--interface", interface]
+        self.process = host.popen([*command, address, self.output],
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+    def wait_for_replies(self, timeout=10):
+        """Until the first reply is there."""
+        ready, _, _ = select.select([self.process.stdout], [], [], timeout)
+        if not ready or not self.process.stdout.readline():
+            self.process.kill()
+            raise LabError(f"the probe of {self.address} gets no replies")
+        return self
+
+    def stop(self):
+        """Ends the probe and returns its result."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(timeout=30)
+        self.process.stdout.close()
+        result = ProbeResult.load(self.output)
+        self.output.unlink()
+        return result
