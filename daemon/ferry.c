@@ -7,6 +7,7 @@
 
 #include "error.h"
 #include "facts.h"
+#include "guest.h"
 #include "log.h"
 #include "message-ids.h"
 #include "text.h"
@@ -711,109 +712,6 @@ static void pursue(PfFerry *f)
 
 /* ---- the guest ---- */
 
-/* What an event of libvirt means for this side; PF_N_EVENTS: nothing. */
-static PfEvent guest_event(PfRole role, PfVirtEventType type)
-{
-    gboolean here = role == PF_ROLE_DESTINATION;
-
-    switch (type) {
-    case PF_VIRT_EVENT_RESUMED_MIGRATED:
-    case PF_VIRT_EVENT_RESUMED_POSTCOPY:
-    case PF_VIRT_EVENT_RESUMED_POSTCOPY_FAILED:
-        return here ? PF_EV_GUEST_HERE : PF_EV_GUEST_BACK;
-    case PF_VIRT_EVENT_RESUMED_UNPAUSED:
-        return here ? PF_EV_GUEST_HERE : PF_EV_GUEST_UNPAUSED;
-    case PF_VIRT_EVENT_SUSPENDED_PAUSED: /* a paused guest has arrived: no RESUMED comes */
-        return here ? PF_EV_GUEST_HERE : PF_N_EVENTS;
-    case PF_VIRT_EVENT_SUSPENDED_MIGRATED:
-    case PF_VIRT_EVENT_SUSPENDED_POSTCOPY:
-    case PF_VIRT_EVENT_SUSPENDED_POSTCOPY_FAILED:
-        return here ? PF_N_EVENTS : PF_EV_GUEST_PAUSED;
-    case PF_VIRT_EVENT_STOPPED_MIGRATED:
-        return here ? PF_EV_GUEST_FAILED : PF_EV_GUEST_LEFT;
-    case PF_VIRT_EVENT_STOPPED_FAILED:
-    case PF_VIRT_EVENT_STOPPED_DESTROYED:
-        return PF_EV_GUEST_FAILED;
-    case PF_VIRT_EVENT_STOPPED_CRASHED:
-    case PF_VIRT_EVENT_STOPPED_SHUTDOWN:
-    case PF_VIRT_EVENT_STOPPED_OTHER:
-        return PF_EV_GUEST_STOPPED;
-    case PF_VIRT_EVENT_STARTED_MIGRATED:
-    case PF_VIRT_EVENT_STARTED_OTHER:
-    case PF_VIRT_EVENT_SUSPENDED_OTHER:
-    case PF_VIRT_EVENT_RESUMED_OTHER:
-    case PF_VIRT_EVENT_MIGRATION_ITERATION:
-    case PF_VIRT_EVENT_JOB_COMPLETED:
-    case PF_VIRT_EVENT_OTHER:
-    case PF_VIRT_N_EVENTS:
-        break;
-    }
-    return PF_N_EVENTS;
-}
-
-/* The same for an answer of libvirt. */
-static PfEvent guest_answer(const PfFerry *f, const PfVirtGuest *guest)
-{
-    gboolean here = f->role == PF_ROLE_DESTINATION;
-    gboolean was_stopped =
-        f->state == PF_SRC_OPEN || f->state == PF_SRC_RELEASE || f->state == PF_SRC_ORPHAN;
-
-    switch (guest->state) {
-    case PF_VIRT_GUEST_ABSENT:
-    case PF_VIRT_GUEST_SHUTOFF:
-        return here ? PF_EV_GUEST_FAILED : PF_EV_GUEST_LEFT;
-    case PF_VIRT_GUEST_RUNNING:
-    case PF_VIRT_GUEST_PAUSED:
-        if (here) {
-            return PF_EV_GUEST_HERE;
-        }
-        if (guest->job == PF_VIRT_JOB_NONE && was_stopped) {
-            return PF_EV_GUEST_BACK;
-        }
-        return guest->job == PF_VIRT_JOB_MIGRATION_OUT && guest->state == PF_VIRT_GUEST_RUNNING &&
-                       f->state == PF_SRC_OPEN
-                   ? PF_EV_GUEST_UNPAUSED
-                   : PF_N_EVENTS;
-    case PF_VIRT_GUEST_RUNNING_POSTCOPY:
-        return here ? PF_EV_GUEST_HERE : PF_N_EVENTS;
-    case PF_VIRT_GUEST_OUTGOING:
-    case PF_VIRT_GUEST_LEFT_BEHIND:
-        return here ? PF_EV_GUEST_HERE : PF_EV_GUEST_PAUSED;
-    case PF_VIRT_GUEST_UNREACHABLE:
-    case PF_VIRT_GUEST_STARTING:
-    case PF_VIRT_GUEST_INCOMING:
-    case PF_VIRT_GUEST_ORPHANED:
-    case PF_VIRT_GUEST_IN_MIGRATION:
-    case PF_VIRT_N_GUESTS:
-        break;
-    }
-    return PF_N_EVENTS;
-}
-
-/* Whether the answer says that the migration is still under way, or nothing at all. */
-static gboolean goes_on(const PfVirtGuest *guest)
-{
-    switch (guest->state) {
-    case PF_VIRT_GUEST_UNREACHABLE:
-    case PF_VIRT_GUEST_STARTING:
-    case PF_VIRT_GUEST_INCOMING:
-    case PF_VIRT_GUEST_OUTGOING:
-    case PF_VIRT_GUEST_LEFT_BEHIND:
-    case PF_VIRT_GUEST_IN_MIGRATION:
-    case PF_VIRT_GUEST_RUNNING_POSTCOPY:
-        return TRUE;
-    case PF_VIRT_GUEST_RUNNING:
-    case PF_VIRT_GUEST_PAUSED:
-        return guest->job == PF_VIRT_JOB_MIGRATION_OUT;
-    case PF_VIRT_GUEST_ABSENT:
-    case PF_VIRT_GUEST_SHUTOFF:
-    case PF_VIRT_GUEST_ORPHANED:
-    case PF_VIRT_N_GUESTS:
-        break;
-    }
-    return FALSE;
-}
-
 static void set_guest(PfFerry *f, PfEvent event, gint64 at)
 {
     if (event == PF_N_EVENTS || pf_ferry_is_ended(f)) {
@@ -837,7 +735,7 @@ void pf_ferry_virt_event(PfFerry *f, const PfVirtEvent *event)
         f->domain = g_strdup(event->name);
         f->view.domain = f->domain;
     }
-    set_guest(f, guest_event(f->role, event->type), event->monotonic_us);
+    set_guest(f, pf_guest_event(f->role, event->type), event->monotonic_us);
 }
 
 void pf_ferry_released(PfFerry *f)
@@ -854,7 +752,7 @@ static void take_answer(PfFerry *f, const PfVirtGuest *guest, gboolean final)
         f->domain = g_strdup(guest->name);
         f->view.domain = f->domain;
     }
-    PfEvent event = guest_answer(f, guest);
+    PfEvent event = pf_guest_answer(f->role, f->state, guest);
     /* Until QEMU has been started, it is no news that libvirt doesn't know the domain. */
     gint64 age = g_get_real_time() - f->marker.started;
     gboolean starting = f->gate_call || f->state == PF_DST_PREPLUG ||
@@ -885,7 +783,7 @@ static void on_answer(const PfVirtGuest *guest, gpointer data)
                     guest->error ? guest->error : "libvirt does not answer");
         set_error(f, "asking where the guest is", error);
     }
-    if (goes_on(guest)) {
+    if (pf_guest_goes_on(guest)) {
         arm_deadline(f);
     } else {
         tell(f, PF_EV_DEADLINE);
