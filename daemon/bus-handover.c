@@ -98,7 +98,7 @@ static int on_rollback(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static const sd_bus_vtable handover_vtable[] = {
     SD_BUS_VTABLE_START(0),
     SD_BUS_PROPERTY("Id", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-    SD_BUS_PROPERTY("Domain", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("Domain", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("UUID", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_PROPERTY("Role", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_PROPERTY("Started", "t", get_started, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -211,6 +211,8 @@ void pf_bus_handover_changed(PfBus *self, const PfHandoverView *view, PfHandover
     }
     if (what & PF_HANDOVER_PORTS)
         names[n++] = "Ports";
+    if (what & PF_HANDOVER_DOMAIN)
+        names[n++] = "Domain";
     if (what & PF_HANDOVER_HOSTS) {
         names[n++] = "Source";
         names[n++] = "Destination";

@@ -712,6 +712,16 @@ static void pursue(PfFerry *f)
 
 /* ---- the guest ---- */
 
+/* The marker knows the domain's UUID alone; its name may differ between the hosts. */
+static void learn_name(PfFerry *f, const char *name)
+{
+    if (name && !f->domain) {
+        f->domain = g_strdup(name);
+        f->view.domain = f->domain;
+        f->env->changed(f, PF_HANDOVER_DOMAIN, f->env->data);
+    }
+}
+
 static void set_guest(PfFerry *f, PfEvent event, gint64 at)
 {
     if (event == PF_N_EVENTS || pf_ferry_is_ended(f)) {
@@ -731,10 +741,7 @@ static void set_guest(PfFerry *f, PfEvent event, gint64 at)
 
 void pf_ferry_virt_event(PfFerry *f, const PfVirtEvent *event)
 {
-    if (event->name && !f->domain) {
-        f->domain = g_strdup(event->name);
-        f->view.domain = f->domain;
-    }
+    learn_name(f, event->name);
     set_guest(f, pf_guest_event(f->role, event->type), event->monotonic_us);
 }
 
@@ -748,10 +755,7 @@ void pf_ferry_released(PfFerry *f)
 /* Takes an answer in.  'final': the state's time is over. */
 static void take_answer(PfFerry *f, const PfVirtGuest *guest, gboolean final)
 {
-    if (guest->name && !f->domain) {
-        f->domain = g_strdup(guest->name);
-        f->view.domain = f->domain;
-    }
+    learn_name(f, guest->name);
     PfEvent event = pf_guest_answer(f->role, f->state, guest);
     /* Until QEMU has been started, it is no news that libvirt doesn't know the domain. */
     gint64 age = g_get_real_time() - f->marker.started;

@@ -38,8 +38,11 @@ static gboolean on_ignore(gpointer data G_GNUC_UNUSED)
 
 static void on_fatal(const GError *error, gpointer data G_GNUC_UNUSED)
 {
-    const PfLogFields fields = {.message_id = PF_MESSAGE_ANOTHER_DAEMON};
-    pf_log(LOG_ERR, &fields, "%s", error->message);
+    const PfLogFields fields = {.message_id = g_error_matches(error, PF_ERROR, PF_ERROR_BUSY)
+                                                  ? PF_MESSAGE_ANOTHER_DAEMON
+                                                  : NULL};
+    g_autofree char *story = pf_error_describe(error);
+    pf_log(LOG_ERR, &fields, "%s", story);
     exit_code = EXIT_FAILURE;
     g_main_loop_quit(main_loop);
 }

@@ -24,7 +24,7 @@ typedef struct {
 
 typedef struct {
     const char *id;     /* unique on this host, for as long as the handover is shown; constant */
-    const char *domain; /* the domain's name on this host; constant */
+    const char *domain; /* the domain's name on this host; NULL until libvirt has told it */
     const char *uuid;   /* the domain's UUID; constant */
     const char *role;   /* "source" or "destination": this host's part; constant */
     gint64 started_us;  /* constant */
@@ -62,6 +62,7 @@ typedef enum {
     PF_HANDOVER_PORTS = 1 << 1,
     PF_HANDOVER_HOSTS = 1 << 2, /* source, destination, peer */
     PF_HANDOVER_ERROR = 1 << 3,
+    PF_HANDOVER_DOMAIN = 1 << 4,
 } PfHandoverChange;
 
 /* Which of the manager's properties have changed.  Counters are not announced, only read. */

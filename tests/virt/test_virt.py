@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The libvirt adapter with two real libvirtd and real QEMU: test_virt.py VIRT-WATCH BUS-TEST-DIRECTORY
+"""The libvirt adapter with two real libvirtd and real QEMU: test_virt.py VIRT-WATCH BUS-DIRECTORY
 
 Needs root, libvirtd and qemu-system-x86_64, else it is skipped. Each host is a set of namespaces;
 nothing outside of them is touched. Guests have no disk, no network and nothing to boot."""
@@ -294,6 +294,12 @@ def migrate(a, b, *args):
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+def slow(host):
+    """Slows a migration down more than libvirt's 1 MiB/s, so that a slow machine can look at it."""
+    host.virsh("qemu-monitor-command", "vm1",
+               '{"execute":"migrate-set-parameters","arguments":{"max-bandwidth":20000}}')
+
+
 def finish(process, success=True):
     out, _ = process.communicate(timeout=60)
     assert (process.returncode == 0) == success, out
@@ -312,6 +318,7 @@ def test_migration():
             p = migrate(a, b, "--bandwidth", "1")
             event(wb, "started-migrated", 1)
             event(wa, "migration-iteration", 1)
+            slow(a)
             assert ask(wa, "src", 1, flags=1)[:2] == ("running", "migration-out")
             state, job, seconds, _ = ask(wb, "dst", 1)
             assert (state, job) == ("incoming", "migration-in") and seconds < 1
@@ -345,6 +352,7 @@ def test_migration():
                           f"qemu+tcp://{b.ip}/system", f"tcp://{b.ip}"),
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             event(wa, "suspended-migrated", 1)
+            slow(a)
             assert ask(wa, "src3", 1)[:2] == ("outgoing", "migration-out")
             a.virsh("domjobabort", "vm1")
             event(wa, "resumed-migrated", 1)
