@@ -63,10 +63,11 @@ static void fill(Server *server, guint n_ports)
             i % 1000, uuid);
         g_string_append_printf(ports, "%s[\"uuid\",\"%s\"]", i ? "," : "", uuid);
     }
-    g_string_append_printf(record,
-                           "},\"Logical_Switch\":{\"%s\":{\"name\":\"s\",\"ports\":[\"set\",[%s]]}}}"
-                           "\n",
-                           switch_uuid, ports->str);
+    g_string_append_printf(
+        record,
+        "},\"Logical_Switch\":{\"%s\":{\"name\":\"s\",\"ports\":[\"set\",[%s]]}}}"
+        "\n",
+        switch_uuid, ports->str);
 
     sum = g_compute_checksum_for_string(G_CHECKSUM_SHA1, record->str, (gssize)record->len);
     file = fopen(server->database, "a");
@@ -126,12 +127,12 @@ static void bench_query(Server *server, guint n_ports)
         connects[i] = now_ms() - start;
 
         start = now_ms();
-        pf_ovsdb_query(query,
-                       pf_ovsdb_ops(pf_ovsdb_op_select(
-                                        LSP, pf_ovsdb_where("name", "==", json_string_create(name)),
-                                        columns),
-                                    NULL),
-                       30000, note_row, &answer);
+        pf_ovsdb_query(
+            query,
+            pf_ovsdb_ops(pf_ovsdb_op_select(
+                             LSP, pf_ovsdb_where("name", "==", json_string_create(name)), columns),
+                         NULL),
+            30000, note_row, &answer);
         run_until(&answer.done, 30);
         selects[i] = now_ms() - start;
         g_assert_true(answer.found);
@@ -140,12 +141,12 @@ static void bench_query(Server *server, guint n_ports)
         start = now_ms();
         json_object_put(row, "options", pf_ovsdb_json_map(answer.options));
         pf_ovsdb_mutations_set_key(mutations, "options", "requested-chassis", "hv1,hv2");
-        pf_ovsdb_query(query,
-                       pf_ovsdb_ops(pf_ovsdb_op_wait(LSP, pf_ovsdb_where_uuid(&answer.uuid), row),
-                                    pf_ovsdb_op_mutate(LSP, pf_ovsdb_where_uuid(&answer.uuid),
-                                                       mutations),
-                                    NULL),
-                       30000, note_change, &answer);
+        pf_ovsdb_query(
+            query,
+            pf_ovsdb_ops(pf_ovsdb_op_wait(LSP, pf_ovsdb_where_uuid(&answer.uuid), row),
+                         pf_ovsdb_op_mutate(LSP, pf_ovsdb_where_uuid(&answer.uuid), mutations),
+                         NULL),
+            30000, note_change, &answer);
         run_until(&answer.done, 30);
         changes[i] = now_ms() - start;
         g_hash_table_unref(answer.options);
@@ -219,8 +220,8 @@ static void bench_replica(Server *server, guint n_ports)
     double changes[N_SAMPLES];
 
     for (guint i = 0; i < N_SAMPLES; i++) {
-        g_autoptr(PfOvsdb) db = pf_ovsdb_new(loop, &nbrec_idl_class, "northbound", configure, NULL,
-                                             NULL);
+        g_autoptr(PfOvsdb) db =
+            pf_ovsdb_new(loop, &nbrec_idl_class, "northbound", configure, NULL, NULL);
         struct ovsdb_idl *idl = pf_ovsdb_get_idl(db);
         g_autofree char *name = g_strdup_printf("port-%d", g_random_int_range(0, (gint)n_ports));
         double start = now_ms();

@@ -40,8 +40,8 @@ Server *server_new(const char *schema)
     server->database = g_build_filename(server->directory, "db", NULL);
     server->socket = g_build_filename(server->directory, "sock", NULL);
     server->remote = g_strconcat("unix:", server->socket, NULL);
-    g_free(run_command(
-        (const char *const[]){"ovsdb-tool", "create", server->database, schema, NULL}));
+    g_free(
+        run_command((const char *const[]){"ovsdb-tool", "create", server->database, schema, NULL}));
     return server;
 }
 
@@ -81,9 +81,8 @@ void server_start(Server *server, const char *const *arguments)
     g_ptr_array_add(argv, g_strdup(server->database));
     g_ptr_array_add(argv, NULL);
 
-    g_spawn_async(NULL, (char **)argv->pdata, NULL,
-                  G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD, die_with_parent, NULL,
-                  &server->pid, &error);
+    g_spawn_async(NULL, (char **)argv->pdata, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD,
+                  die_with_parent, NULL, &server->pid, &error);
     g_assert_no_error(error);
     while (!accepts_connections(server)) {
         g_assert_cmpint(waitpid(server->pid, NULL, WNOHANG), ==, 0);
@@ -137,8 +136,8 @@ char *server_transact(Server *server, const char *database, const char *format, 
     ops = g_strdup_vprintf(format, args);
     va_end(args);
     params = g_strdup_printf("[\"%s\", %s]", database, ops);
-    results = run_command((const char *const[]){"ovsdb-client", "transact", server->remote, params,
-                                                NULL});
+    results = run_command(
+        (const char *const[]){"ovsdb-client", "transact", server->remote, params, NULL});
     if (strstr(results, "\"error\"")) {
         g_error("%s: %s", params, results);
     }
@@ -171,11 +170,11 @@ bool server_has_key(Server *server, const char *port, const char *column, const 
                     const char *value)
 {
     g_autofree char *pair = g_strdup_printf("[\"%s\",\"%s\"]", key, value);
-    g_autofree char *row = server_transact(
-        server, "OVN_Northbound",
-        "{\"op\": \"select\", \"table\": \"Logical_Switch_Port\","
-        " \"where\": [[\"name\", \"==\", \"%s\"]], \"columns\": [\"%s\"]}",
-        port, column);
+    g_autofree char *row =
+        server_transact(server, "OVN_Northbound",
+                        "{\"op\": \"select\", \"table\": \"Logical_Switch_Port\","
+                        " \"where\": [[\"name\", \"==\", \"%s\"]], \"columns\": [\"%s\"]}",
+                        port, column);
 
     return strstr(row, pair);
 }

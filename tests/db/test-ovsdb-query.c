@@ -164,10 +164,9 @@ static void test_values(void)
                                         pf_ovsdb_where("external_ids", "includes",
                                                        pf_ovsdb_json_pair("owner", "test")),
                                         NULL),
-                     pf_ovsdb_op_select("Logical_Switch",
-                                        pf_ovsdb_where("name", "==",
-                                                       json_string_create("switch of p1")),
-                                        NULL),
+                     pf_ovsdb_op_select(
+                         "Logical_Switch",
+                         pf_ovsdb_where("name", "==", json_string_create("switch of p1")), NULL),
                      pf_ovsdb_op_select("NB_Global", json_array_create_empty(), NULL),
                      pf_ovsdb_op_insert("NB_Global", json_object_create(), NULL),
                      pf_ovsdb_op_select("NB_Global", json_array_create_empty(), NULL), NULL));
@@ -251,8 +250,7 @@ static void test_server_appears(void)
     g_assert_cmpint(pf_ovsdb_query_get_state(query), ==, PF_OVSDB_CONNECTING);
     pf_ovsdb_query(query, set_chassis("hv1"), 200, note_answer, &late);
     pf_ovsdb_query(query, set_chassis("hv2"), 10000, note_answer, &answer);
-    pf_ovsdb_call_cancel(
-        pf_ovsdb_query(query, set_chassis("hv3"), 10000, note_answer, &cancelled));
+    pf_ovsdb_call_cancel(pf_ovsdb_query(query, set_chassis("hv3"), 10000, note_answer, &cancelled));
     g_timeout_add(500, start_server, server);
     run_until(&late.done, 5);
     g_assert_error(late.error, PF_OVSDB_ERROR, PF_OVSDB_ERROR_TIMEOUT);

@@ -151,9 +151,8 @@ static void change_clear(Change *change)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Change, change_clear)
 
-static PfOvsdbBuildResult build_change(struct ovsdb_idl *idl,
-                                       struct ovsdb_idl_txn *txn, gpointer data,
-                                       GError **error)
+static PfOvsdbBuildResult build_change(struct ovsdb_idl *idl, struct ovsdb_idl_txn *txn,
+                                       gpointer data, GError **error)
 {
     Change *change = data;
     const struct nbrec_logical_switch_port *port = find_port(idl, "p1");
@@ -188,11 +187,11 @@ static void test_txn(void)
     g_auto(Change) change = {.value = "hv1,hv2"};
     g_auto(Change) nothing = {.result = PF_OVSDB_BUILD_NOTHING};
     g_auto(Change) refusal = {.result = PF_OVSDB_BUILD_ERROR};
-    g_auto(Change) cancelled = {.value = "hv3"};
+    g_auto(Change) cancelled = {.result = PF_OVSDB_BUILD_NOTHING};
     g_autofree char *log = NULL;
+    gint64 start;
 
     set_remote(db, server->remote);
-    cancelled.result = PF_OVSDB_BUILD_NOTHING;
     pf_ovsdb_txn_cancel(pf_ovsdb_txn(db, "test", build_change, &cancelled, 5000, change_done));
     pf_ovsdb_txn(db, "test", build_change, &nothing, 5000, change_done);
     pf_ovsdb_txn(db, "test", build_change, &refusal, 5000, change_done);
@@ -215,6 +214,15 @@ static void test_txn(void)
     run_until(&change.done, 5);
     g_assert_no_error(change.error);
     g_assert_cmpuint(change.calls, ==, 2);
+
+    /* What has ended before it was sent needs nothing else to happen to be told. */
+    run_for(100);
+    nothing.done = false;
+    pf_ovsdb_txn(db, "test", build_change, &nothing, 5000, change_done);
+    g_assert_false(nothing.done);
+    start = g_get_monotonic_time();
+    run_until(&nothing.done, 5);
+    g_assert_cmpint(g_get_monotonic_time() - start, <, G_USEC_PER_SEC);
 }
 
 static void test_txn_conflict(void)
@@ -234,10 +242,8 @@ static void test_txn_conflict(void)
     g_assert_true(server_has_key(server, "p1", "options", "foreign", "kept"));
 }
 
-static PfOvsdbBuildResult build_nonsense(struct ovsdb_idl *idl,
-                                         struct ovsdb_idl_txn *txn,
-                                         gpointer data,
-                                         GError **error)
+static PfOvsdbBuildResult build_nonsense(struct ovsdb_idl *idl, struct ovsdb_idl_txn *txn,
+                                         gpointer data, GError **error)
 {
     /* Names must be unique. */
     nbrec_logical_switch_port_set_name(find_port(idl, "p1"), "p2");
@@ -358,10 +364,8 @@ static void free_connection(const GError *error, gpointer data)
     suicide->done = true;
 }
 
-static PfOvsdbBuildResult build_nothing(struct ovsdb_idl *idl,
-                                        struct ovsdb_idl_txn *txn,
-                                        gpointer data,
-                                        GError **error)
+static PfOvsdbBuildResult build_nothing(struct ovsdb_idl *idl, struct ovsdb_idl_txn *txn,
+                                        gpointer data, GError **error)
 {
     return PF_OVSDB_BUILD_NOTHING;
 }
@@ -387,10 +391,22 @@ static void test_txn_free_in_callback(void)
 static void test_remotes_invalid(void)
 {
     static const char *const invalid[] = {
-        "nonsense",        "tcp:",         "tcp:127.0.0.1",   "tcp:127.0.0.1:0",
-        "tcp:::1:6641",    "unix:",        "unix:relative",   "tcp:127.0.0.1:65536",
-        "tcp:[::1:6641",   "tcp:1.2.3:1",  "ptcp:6641",       "tcp:127.0.0.1:6641,",
-        "tcp:127.0.0.1:x", "tcp:[1.2.3.4]:1", "tcp:127.0.0.1:6641,nonsense", "tcp::6641",
+        "nonsense",
+        "tcp:",
+        "tcp:127.0.0.1",
+        "tcp:127.0.0.1:0",
+        "tcp:::1:6641",
+        "unix:",
+        "unix:relative",
+        "tcp:127.0.0.1:65536",
+        "tcp:[::1:6641",
+        "tcp:1.2.3:1",
+        "ptcp:6641",
+        "tcp:127.0.0.1:6641,",
+        "tcp:127.0.0.1:x",
+        "tcp:[1.2.3.4]:1",
+        "tcp:127.0.0.1:6641,nonsense",
+        "tcp::6641",
     };
     g_autofree char *checked = NULL;
     g_autoptr(GError) error = NULL;
@@ -406,8 +422,8 @@ static void test_remotes_invalid(void)
         g_assert_cmpint(pf_ovsdb_get_state(db), ==, PF_OVSDB_DISCONNECTED);
     }
 
-    checked = pf_ovsdb_check_remote(
-        "tcp:127.0.0.1:6641, tcp:[fe80::1%eth0]:6641 ,unix:/run/sock", &error);
+    checked = pf_ovsdb_check_remote("tcp:127.0.0.1:6641, tcp:[fe80::1%eth0]:6641 ,unix:/run/sock",
+                                    &error);
     g_assert_no_error(error);
     g_assert_cmpstr(checked, ==, "tcp:127.0.0.1:6641,tcp:[fe80::1%eth0]:6641,unix:/run/sock");
 }
@@ -420,8 +436,8 @@ static void test_remotes_first_dead(void)
     for (guint i = 0; i < 4; i++) {
         Watch watch = {0};
         g_autoptr(PfOvsdb) db = northbound_new(&watch);
-        g_autofree char *remotes = g_strdup_printf("unix:%s/none,%s", server->directory,
-                                                   server->remote);
+        g_autofree char *remotes =
+            g_strdup_printf("unix:%s/none,%s", server->directory, server->remote);
 
         set_remote(db, remotes);
         run_until(&watch.visible, 5);
@@ -430,8 +446,7 @@ static void test_remotes_first_dead(void)
 
 static guint16 free_port(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof(address);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -525,7 +540,8 @@ static void test_southbound(void)
         " \"row\": {\"tunnel_key\": 1}},"
         "{\"op\": \"insert\", \"table\": \"Port_Binding\", \"row\": {\"logical_port\": \"p1\","
         " \"tunnel_key\": 1, \"datapath\": [\"named-uuid\", \"d1\"],"
-        " \"chassis\": [\"named-uuid\", \"c1\"], \"additional_chassis\": [\"named-uuid\", \"c1\"]}},"
+        " \"chassis\": [\"named-uuid\", \"c1\"], \"additional_chassis\": [\"named-uuid\", "
+        "\"c1\"]}},"
         "{\"op\": \"insert\", \"table\": \"Port_Binding\", \"row\": {\"logical_port\": \"p2\","
         " \"tunnel_key\": 2, \"datapath\": [\"named-uuid\", \"d1\"]}}");
     g_assert_true(uuid_from_string_prefix(&chassis, strstr(inserted, "\"uuid\",\"") + 8));

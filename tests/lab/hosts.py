@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Hosts: namespaces, their processes, and what runs on each kind of host."""
 
+import concurrent.futures
 import itertools
 import json
 import os
@@ -265,13 +266,14 @@ class Central(Host):
         """)
         self.start_service(
             "northd",
-            ["ovn-northd", "--ovnnb-db=unix:/run/ovn/ovnnb_db.sock", "--ovnsb-db=unix:/run/ovn/ovnsb_db.sock",
-             "-vconsole:off", "--pidfile", "--log-file=/var/log/ovn/northd.log"],
+            ["ovn-northd", "--ovnnb-db=unix:/run/ovn/ovnnb_db.sock",
+             "--ovnsb-db=unix:/run/ovn/ovnsb_db.sock", "-vconsole:off", "--pidfile",
+             "--log-file=/var/log/ovn/northd.log"],
             ready=lambda: self.exists("/run/ovn/ovn-northd.pid"))
 
     def _ctl(self, name, arguments, check, timeout):
-        return self.run([f"ovn-{name}ctl", f"--db=unix:/run/ovn/ovn{name}_db.sock", "--timeout=10",
-                         *arguments], check=check, timeout=timeout).stdout.strip()
+        command = [f"ovn-{name}ctl", f"--db=unix:/run/ovn/ovn{name}_db.sock", "--timeout=10"]
+        return self.run([*command, *arguments], check=check, timeout=timeout).stdout.strip()
 
     def nbctl(self, *arguments, check=True, timeout=30):
         return self._ctl("nb", arguments, check, timeout)
@@ -386,23 +388,13 @@ class Hypervisor(Chassis):
     def start(self):
         self.start_journal()
         self.start_dbus()
-        libvirtd = threading.Thread(target=self._collect, args=(self.start_libvirtd,))
-        self._failure = None
-        libvirtd.start()
-        try:
+        # libvirtd takes the longest, and needs nothing of the rest.
+        with concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:
+            libvirtd = pool.submit(self.start_libvirtd)
             super().start()
             self.shell(f"ip link add {self.PLAIN_BRIDGE} type bridge; "
                        f"ip link set {self.PLAIN_BRIDGE} up")
-        finally:
-            libvirtd.join()
-        if self._failure:
-            raise self._failure
-
-    def _collect(self, function):
-        try:
-            function()
-        except Exception as error:
-            self._failure = error
+            libvirtd.result()
 
     def start_journal(self):
         socket_path = "/run/systemd/journal/socket"

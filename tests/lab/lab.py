@@ -7,8 +7,9 @@
         nic = lab.add_nic("ls0", ip="10.0.0.11/24")
         guest = lab.define_guest(hv1, "vm1", [nic])
         lab.boot(guest, hv1)
-        with lab.probing(nic) as probe: ...
-        result = lab.migrate(guest, hv1, hv2)
+        probe = lab.probe(nic).wait_for_replies()
+        lab.migrate(guest, hv1, hv2)
+        print(probe.stop().silence_ms)
 
 Nothing of it is visible from the machine it runs on, and nothing of it is left
 when it ends, even when its process is killed.
@@ -18,10 +19,8 @@ import concurrent.futures
 import dataclasses
 import ipaddress
 import itertools
-import json
 import os
 import pathlib
-import random
 import shutil
 import signal
 import subprocess
@@ -113,7 +112,6 @@ class Lab:
         self.keep_logs = keep_logs
         self.libvirt_log_level = libvirt_log_level
         self.logs = pathlib.Path(tempfile.mkdtemp(prefix="portferry-lab-"))
-        # Shorter than the folder would allow for, but socket paths are short.
         self.underlay = Host(self, "underlay", 1)
         self.central = Central(self, "central", 2)
         self.client = Client(self, "client", 3)
