@@ -10,6 +10,7 @@
 #include "guest.h"
 #include "log.h"
 #include "message-ids.h"
+#include "tap.h"
 #include "text.h"
 
 /* How often an open handover is looked at even if nothing seems to happen, and how long one write
@@ -18,6 +19,11 @@
 #define CHECKS_PER_QUESTION 5
 #define WRITE_TIMEOUT_MS 5000
 #define QUESTION_TIMEOUT_US (5 * G_USEC_PER_SEC)
+
+/* How many packets may wait for the guest in the destination's tap: a second and a half at 10,000
+ * a second.  The kernel's own 1,000, to which it goes back afterwards, are over after a tenth. */
+#define QUEUE_SWITCHOVER 16384
+#define QUEUE_USUAL 1000
 
 typedef enum {
     BARRIER_NOT_NEEDED,
@@ -369,12 +375,46 @@ static gboolean on_gate_deadline(gpointer data)
     return G_SOURCE_REMOVE;
 }
 
+/* ---- the taps ---- */
+
+static void renew_queue(const char *name, gpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    if (!pf_tap_renew_queue(name, QUEUE_SWITCHOVER, NULL, &error)) {
+        set_error(data, "preparing the tap", error);
+    }
+}
+
+static void restore_queue(const char *name, gpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    if (!pf_tap_set_queue(name, QUEUE_USUAL, &error)) {
+        set_error(data, "giving the tap its usual queue", error);
+    }
+}
+
+/* While ovn-controller binds the port, there is a moment in which the flows that deliver to it are
+ * there, and those that block it are not.  What came in then has been delivered at the source as
+ * well, and must not wait here for the guest. */
+static void tend_taps(PfFerry *f, PfState entered)
+{
+    PfOvsInterface tend = entered == PF_DST_READY    ? renew_queue
+                          : entered == PF_DST_ACTIVE ? restore_queue
+                                                     : NULL;
+    for (guint i = 0; tend && f->env->ovs && i < f->n_ports; i++) {
+        pf_ovs_foreach_claiming(f->env->ovs, f->ports[i], tend, f);
+    }
+}
+
 /* ---- the machine ---- */
 
 static void on_visit(PfState from, PfState to, PfEvent why, gpointer data)
 {
     PfFerry *f = data;
     f->state = to;
+    if (from != PF_DST_OPEN) { /* back to READY: what waits has been let in on purpose */
+        tend_taps(f, to);
+    }
     enter_phase(f, from, why);
     f->env->changed(f, PF_HANDOVER_PHASE, f->env->data);
 }

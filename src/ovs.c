@@ -105,6 +105,18 @@ void pf_ovs_get_port(const PfOvs *ovs, const char *iface_id, PfPortFacts *facts)
     }
 }
 
+void pf_ovs_foreach_claiming(const PfOvs *ovs, const char *iface_id, PfOvsInterface interface,
+                             gpointer data)
+{
+    const struct ovsrec_interface *iface;
+
+    OVSREC_INTERFACE_FOR_EACH (iface, pf_ovsdb_get_idl(ovs->db)) {
+        if (g_strcmp0(smap_get(&iface->external_ids, "iface-id"), iface_id) == 0) {
+            interface(iface->name, data);
+        }
+    }
+}
+
 char **pf_ovs_get_domain_ports(const PfOvs *ovs, const char *uuid)
 {
     g_autoptr(GStrvBuilder) ports = g_strv_builder_new();

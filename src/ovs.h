@@ -36,6 +36,11 @@ gint64 pf_ovs_get_flows_cfg(const PfOvs *ovs);
 /* Fills in the ovs_* members for the port 'iface_id'. */
 void pf_ovs_get_port(const PfOvs *ovs, const char *iface_id, PfPortFacts *facts);
 
+/* Called with the name of each interface that claims the port 'iface_id'. */
+typedef void (*PfOvsInterface)(const char *name, gpointer data);
+void pf_ovs_foreach_claiming(const PfOvs *ovs, const char *iface_id, PfOvsInterface interface,
+                             gpointer data);
+
 /* The iface-ids of the interfaces that libvirt has plugged for the domain 'uuid'
  * (external_ids:vm-id), released ones included.  NULL-terminated; g_strfreev(). */
 char **pf_ovs_get_domain_ports(const PfOvs *ovs, const char *uuid);

@@ -12,6 +12,8 @@ REPO = HERE.parent.parent
 BUILD = REPO / "build"
 CACHE = BUILD / "lab"
 
+QEMU = HERE / "qemu"
+
 TOOLS = {
     "hostns": [],
     "probe": [],

@@ -86,8 +86,7 @@ class Guest:
             if nic.ip:
                 gateway = f",{nic.gateway}" if nic.gateway else ""
                 words.append(f"pf.nic={nic.mac.lower()},{nic.ip}{gateway}")
-        # Without it, one guest in a few migrations dies; see guest/flush.c.
-        programs = ["flush", *self.programs]
+        programs = list(self.programs)
         if self.dirty_kib:
             programs.append(f"dirty {self.dirty_kib}")
         words += ["pf.run=" + ",".join(shlex.split(program)) for program in programs]
@@ -114,7 +113,7 @@ class Guest:
   <cpu mode='custom' match='exact' check='none'><model>qemu64</model></cpu>
   <on_crash>preserve</on_crash>
   <devices>
-    <emulator>/usr/bin/qemu-system-x86_64</emulator>
+    <emulator>{escape(str(artifacts.QEMU))}</emulator>
     <controller type='usb' model='none'/>
     <memballoon model='none'/>
     <serial type='file'>
