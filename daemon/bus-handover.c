@@ -30,6 +30,8 @@ static int get_string(sd_bus *bus, const char *path, const char *interface, cons
         {"Destination", offsetof(PfHandoverView, destination)},
         {"Peer", offsetof(PfHandoverView, peer)},
         {"LastError", offsetof(PfHandoverView, last_error)},
+        {"Outcome", offsetof(PfHandoverView, outcome)},
+        {"Waiting", offsetof(PfHandoverView, waiting)},
     };
     const PfHandoverView *view = ((PfBusHandover *)userdata)->view;
 
@@ -43,12 +45,24 @@ static int get_string(sd_bus *bus, const char *path, const char *interface, cons
     return -ENOENT;
 }
 
-static int get_started(sd_bus *bus, const char *path, const char *interface, const char *property,
+static int get_time(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+    const PfHandoverView *view = ((PfBusHandover *)userdata)->view;
+    gint64 time_us = strcmp(property, "Started") == 0 ? view->started_us
+                     : strcmp(property, "Ended") == 0 ? view->ended_us
+                                                      : view->deadline_us;
+
+    return sd_bus_message_append(reply, "t", (guint64)time_us);
+}
+
+static int get_boolean(sd_bus *bus, const char *path, const char *interface, const char *property,
                        sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
     const PfHandoverView *view = ((PfBusHandover *)userdata)->view;
 
-    return sd_bus_message_append(reply, "t", (guint64)view->started_us);
+    return sd_bus_message_append(reply, "b",
+                                 strcmp(property, "Held") == 0 ? view->held : view->by_hand);
 }
 
 static int get_ports(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -95,15 +109,42 @@ static int on_rollback(sd_bus_message *m, void *userdata, sd_bus_error *error)
     return pf_bus_call_begin(record->bus, m, PF_BUS_CALL_ROLLBACK, record->view->id);
 }
 
+static int on_hold(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+    PfBusHandover *record = userdata;
+
+    return pf_bus_call_begin(record->bus, m, PF_BUS_CALL_HOLD, record->view->id);
+}
+
+static int on_release(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+    PfBusHandover *record = userdata;
+
+    return pf_bus_call_begin(record->bus, m, PF_BUS_CALL_RELEASE, record->view->id);
+}
+
+static int on_forget(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+    PfBusHandover *record = userdata;
+
+    return pf_bus_call_begin(record->bus, m, PF_BUS_CALL_FORGET, record->view->id);
+}
+
 static const sd_bus_vtable handover_vtable[] = {
     SD_BUS_VTABLE_START(0),
     SD_BUS_PROPERTY("Id", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_PROPERTY("Domain", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("UUID", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_PROPERTY("Role", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-    SD_BUS_PROPERTY("Started", "t", get_started, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("ByHand", "b", get_boolean, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("Started", "t", get_time, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("Ended", "t", get_time, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("Outcome", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("Phase", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("Phases", "a(st)", get_phases, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("Waiting", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("Deadline", "t", get_time, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("Held", "b", get_boolean, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("Source", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("Destination", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("Peer", "s", get_string, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
@@ -114,6 +155,12 @@ static const sd_bus_vtable handover_vtable[] = {
     SD_BUS_METHOD_WITH_ARGS("Activate", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_activate,
                             SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS("Rollback", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_rollback,
+                            SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS("Hold", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_hold,
+                            SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_release,
+                            SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS("Forget", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_forget,
                             SD_BUS_VTABLE_UNPRIVILEGED),
 
     SD_BUS_SIGNAL_WITH_ARGS("PhaseChanged", SD_BUS_ARGS("s", old, "s", new, "t", time), 0),
@@ -155,6 +202,17 @@ static PfBusHandover *find_record(PfBus *self, const PfHandoverView *view, guint
     return NULL;
 }
 
+const PfHandoverView *pf_bus_find_handover(const PfBus *self, const char *id)
+{
+    for (guint i = 0; i < self->records->len; i++) {
+        const PfBusHandover *record = g_ptr_array_index(self->records, i);
+
+        if (g_strcmp0(record->view->id, id) == 0)
+            return record->view;
+    }
+    return NULL;
+}
+
 void pf_bus_handover_added(PfBus *self, const PfHandoverView *view)
 {
     PfBusHandover *record;
@@ -187,7 +245,7 @@ void pf_bus_handover_added(PfBus *self, const PfHandoverView *view)
 void pf_bus_handover_changed(PfBus *self, const PfHandoverView *view, PfHandoverChange what)
 {
     PfBusHandover *record;
-    const char *names[10];
+    const char *names[16];
     gsize n = 0;
     guint index;
 
@@ -208,6 +266,10 @@ void pf_bus_handover_changed(PfBus *self, const PfHandoverView *view, PfHandover
     if (what & PF_HANDOVER_PHASE) {
         names[n++] = "Phase";
         names[n++] = "Phases";
+        if (view->ended_us != 0) {
+            names[n++] = "Ended";
+            names[n++] = "Outcome";
+        }
     }
     if (what & PF_HANDOVER_PORTS)
         names[n++] = "Ports";
@@ -220,6 +282,12 @@ void pf_bus_handover_changed(PfBus *self, const PfHandoverView *view, PfHandover
     }
     if (what & PF_HANDOVER_ERROR)
         names[n++] = "LastError";
+    if (what & PF_HANDOVER_HELD)
+        names[n++] = "Held";
+    if (what & PF_HANDOVER_DEADLINE)
+        names[n++] = "Deadline";
+    if (what & PF_HANDOVER_WAITING)
+        names[n++] = "Waiting";
     names[n] = NULL;
 
     if (n > 0 && pf_bus_is_open(self))
@@ -262,6 +330,50 @@ int pf_bus_list_handovers(sd_bus_message *m, void *userdata, sd_bus_error *error
         r = sd_bus_message_append(reply, "(osssss)", record->path, shown(view->id),
                                   shown(view->domain), shown(view->uuid), shown(view->role),
                                   shown(view->phase));
+    }
+    if (r >= 0)
+        r = sd_bus_message_close_container(reply);
+    if (r >= 0)
+        r = sd_bus_send(NULL, reply, NULL);
+    sd_bus_message_unref(reply);
+    return r;
+}
+
+static int compare_ends(gconstpointer a, gconstpointer b)
+{
+    gint64 first = (*(const PfBusHandover *const *)a)->view->ended_us;
+    gint64 second = (*(const PfBusHandover *const *)b)->view->ended_us;
+
+    return first < second ? 1 : first > second ? -1 : 0;
+}
+
+int pf_bus_list_history(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+    PfBus *self = userdata;
+    g_autoptr(GPtrArray) ended = g_ptr_array_new();
+    sd_bus_message *reply = NULL;
+    int r;
+
+    for (guint i = 0; i < self->records->len; i++) {
+        PfBusHandover *record = g_ptr_array_index(self->records, i);
+
+        if (record->view->ended_us != 0)
+            g_ptr_array_add(ended, record);
+    }
+    g_ptr_array_sort(ended, compare_ends);
+
+    r = sd_bus_message_new_method_return(m, &reply);
+    if (r >= 0)
+        r = sd_bus_message_open_container(reply, 'a', "(ossssssttss)");
+    for (guint i = 0; r >= 0 && i < ended->len; i++) {
+        const PfBusHandover *record = g_ptr_array_index(ended, i);
+        const PfHandoverView *view = record->view;
+
+        r = sd_bus_message_append(reply, "(ossssssttss)", record->path, shown(view->id),
+                                  shown(view->domain), shown(view->uuid), shown(view->role),
+                                  shown(view->source), shown(view->destination),
+                                  (guint64)view->started_us, (guint64)view->ended_us,
+                                  shown(view->outcome), shown(view->last_error));
     }
     if (r >= 0)
         r = sd_bus_message_close_container(reply);

@@ -19,6 +19,12 @@ typedef enum {
     PF_BUS_CALL_RELEASED,
     PF_BUS_CALL_ACTIVATE,
     PF_BUS_CALL_ROLLBACK,
+    PF_BUS_CALL_HOLD,
+    PF_BUS_CALL_RELEASE,
+    PF_BUS_CALL_PREPLUG,
+    PF_BUS_CALL_RELOAD,
+    PF_BUS_CALL_FORGET,
+    PF_BUS_N_CALLS,
 } PfBusCallKind;
 
 /* A handover as it is shown. */
@@ -51,6 +57,9 @@ struct PfBus {
 /* Takes over the method call 'm': checks who sent it, then hands it on.  'id' is the handover's. */
 int pf_bus_call_begin(PfBus *bus, sd_bus_message *m, PfBusCallKind kind, const char *id);
 
+/* The view of the handover 'id', or NULL. */
+const PfHandoverView *pf_bus_find_handover(const PfBus *bus, const char *id);
+
 /* TRUE while messages can be sent. */
 gboolean pf_bus_is_open(const PfBus *bus);
 
@@ -61,4 +70,5 @@ void pf_bus_handover_free(PfBusHandover *record);
 
 /* Handlers of the manager's vtable that read the records. */
 int pf_bus_list_handovers(sd_bus_message *m, void *userdata, sd_bus_error *error);
+int pf_bus_list_history(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int pf_bus_get_handover_by_domain(sd_bus_message *m, void *userdata, sd_bus_error *error);

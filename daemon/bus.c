@@ -11,6 +11,7 @@
 #include "error.h"
 #include "log.h"
 #include "message-ids.h"
+#include "polkit.h"
 
 #define RETRY_FIRST_MS 200
 #define RETRY_MAX_MS 5000
@@ -21,13 +22,32 @@
 /* D-Bus error texts may come from deep inside; what an operator sees is one line. */
 #define MAX_ERROR_TEXT 1024
 
+/* How many calls of others than root may wait for polkit at the same time: they cost memory, and
+ * anybody may call. */
+#define MAX_UNDECIDED 64
+
+/* polkit's actions (data/org.portferry1.policy); what has none is for root alone. */
+static const char *const actions[PF_BUS_N_CALLS] = {
+    [PF_BUS_CALL_ACTIVATE] = "org.portferry1.activate",
+    [PF_BUS_CALL_ROLLBACK] = "org.portferry1.rollback",
+    [PF_BUS_CALL_HOLD] = "org.portferry1.hold",
+    [PF_BUS_CALL_RELEASE] = "org.portferry1.hold",
+    [PF_BUS_CALL_PREPLUG] = "org.portferry1.preplug",
+    [PF_BUS_CALL_RELOAD] = "org.portferry1.reload",
+    [PF_BUS_CALL_FORGET] = "org.portferry1.forget",
+};
+
 struct PfBusCall {
     PfBus *bus;              /* NULL: nobody waits any longer */
     sd_bus_message *message; /* NULL likewise */
     PfBusCallKind kind;
     char *id;
-    sd_bus_slot *check; /* the question who the caller is, while it is open */
-    gboolean handed_on; /* the manager has it */
+    guint32 uid;           /* the caller's, once it is known */
+    sd_bus_slot *check;    /* the question who the caller is, while it is open */
+    PfPolkitCheck *polkit; /* the question whether it may, while it is open */
+    gboolean handed_on;    /* the manager has it */
+    char *handover;        /* for the reply */
+    char **strings;        /* likewise */
     PfBusCallGone gone;
     gpointer gone_userdata;
 };
@@ -39,8 +59,11 @@ static void schedule_drop(PfBus *self, const char *why);
 static void call_free(PfBusCall *call)
 {
     sd_bus_slot_unref(call->check);
+    pf_polkit_cancel(call->polkit);
     sd_bus_message_unref(call->message);
     g_free(call->id);
+    g_free(call->handover);
+    g_strfreev(call->strings);
     g_free(call);
 }
 
@@ -75,10 +98,46 @@ static void call_forget(PfBusCall *call)
     call_free(call);
 }
 
+void pf_bus_call_set_handover(PfBusCall *call, const char *id)
+{
+    g_free(call->handover);
+    call->handover = g_strdup(id);
+}
+
+void pf_bus_call_set_strings(PfBusCall *call, const char *const *strings)
+{
+    g_strfreev(call->strings);
+    call->strings = g_strdupv((char **)strings);
+}
+
+static int append_result(const PfBusCall *call, sd_bus_message *reply)
+{
+    char *path = NULL;
+    int r;
+
+    if (call->kind == PF_BUS_CALL_RELOAD)
+        return sd_bus_message_append_strv(reply, call->strings);
+    if (call->kind != PF_BUS_CALL_PREPLUG)
+        return 0;
+
+    r = sd_bus_path_encode(PF_BUS_HANDOVER_PREFIX, call->handover != NULL ? call->handover : "",
+                           &path);
+    if (r >= 0)
+        r = sd_bus_message_append(reply, "o", path);
+    free(path);
+    return r;
+}
+
 void pf_bus_call_reply(PfBusCall *call)
 {
-    if (call->message != NULL)
-        sd_bus_reply_method_return(call->message, NULL);
+    if (call->message != NULL) {
+        sd_bus_message *reply = NULL;
+
+        if (sd_bus_message_new_method_return(call->message, &reply) >= 0 &&
+            append_result(call, reply) >= 0)
+            sd_bus_send(NULL, reply, NULL);
+        sd_bus_message_unref(reply);
+    }
     call_forget(call);
 }
 
@@ -104,6 +163,61 @@ gboolean pf_bus_call_is_gone(const PfBusCall *call)
     return call->message == NULL;
 }
 
+static void hand_on_preplug(PfBusCall *call)
+{
+    PfBus *self = call->bus;
+    const char *uuid = NULL, *source = NULL, *port = NULL;
+    g_autoptr(GPtrArray) array = g_ptr_array_new();
+    int r;
+
+    if ((r = sd_bus_message_read(call->message, "s", &uuid)) < 0 ||
+        (r = sd_bus_message_enter_container(call->message, 'a', "s")) < 0)
+        goto fail;
+    while ((r = sd_bus_message_read(call->message, "s", &port)) > 0)
+        g_ptr_array_add(array, (gpointer)port);
+    g_ptr_array_add(array, NULL);
+    if (r < 0 || (r = sd_bus_message_exit_container(call->message)) < 0 ||
+        (r = sd_bus_message_read(call->message, "s", &source)) < 0)
+        goto fail;
+
+    call->handed_on = TRUE;
+    self->ops->preplug(call, uuid, (const char *const *)array->pdata, source, self->userdata);
+    return;
+
+fail:
+    sd_bus_reply_method_errno(call->message, r, NULL);
+    call_forget(call);
+}
+
+static void hand_on_operator(PfBusCall *call)
+{
+    PfBus *self = call->bus;
+    const PfBusOps *ops = self->ops;
+
+    pf_log(LOG_NOTICE, &(PfLogFields){.handover = call->id},
+           "%s%s%s: called by user %" G_GUINT32_FORMAT, sd_bus_message_get_member(call->message),
+           call->id != NULL ? " on handover " : "", call->id != NULL ? call->id : "", call->uid);
+
+    if (call->kind == PF_BUS_CALL_PREPLUG) {
+        hand_on_preplug(call);
+        return;
+    }
+
+    call->handed_on = TRUE;
+    if (call->kind == PF_BUS_CALL_RELOAD)
+        ops->reload(call, self->userdata);
+    else if (call->kind == PF_BUS_CALL_ACTIVATE)
+        ops->activate(call, call->id, self->userdata);
+    else if (call->kind == PF_BUS_CALL_ROLLBACK)
+        ops->rollback(call, call->id, self->userdata);
+    else if (call->kind == PF_BUS_CALL_HOLD)
+        ops->hold(call, call->id, self->userdata);
+    else if (call->kind == PF_BUS_CALL_RELEASE)
+        ops->release(call, call->id, self->userdata);
+    else
+        ops->forget(call, call->id, self->userdata);
+}
+
 static void call_hand_on(PfBusCall *call)
 {
     PfBus *self = call->bus;
@@ -113,12 +227,8 @@ static void call_hand_on(PfBusCall *call)
     size_t size = 0;
     int r;
 
-    if (call->kind == PF_BUS_CALL_ACTIVATE || call->kind == PF_BUS_CALL_ROLLBACK) {
-        call->handed_on = TRUE;
-        if (call->kind == PF_BUS_CALL_ACTIVATE)
-            self->ops->activate(call, call->id, self->userdata);
-        else
-            self->ops->rollback(call, call->id, self->userdata);
+    if (actions[call->kind] != NULL) {
+        hand_on_operator(call);
         return;
     }
 
@@ -148,23 +258,92 @@ static void call_hand_on(PfBusCall *call)
         self->ops->started_begin(call, domain, xml, self->userdata);
 }
 
+static void G_GNUC_PRINTF(3, 4) call_refuse(PfBusCall *call, PfError code, const char *format, ...)
+{
+    g_autoptr(GError) error = NULL;
+    va_list args;
+
+    va_start(args, format);
+    error = g_error_new_valist(PF_ERROR, (gint)code, format, args);
+    va_end(args);
+    g_prefix_error(&error, "%s: ", sd_bus_message_get_member(call->message));
+    pf_bus_call_fail(call, error);
+}
+
+static void on_polkit_answer(PfPolkitAnswer answer, const char *why, void *userdata)
+{
+    PfBusCall *call = userdata;
+
+    call->polkit = NULL;
+    switch (answer) {
+    case PF_POLKIT_ALLOWED:
+        call_hand_on(call);
+        break;
+    case PF_POLKIT_DENIED:
+        call_refuse(call, PF_ERROR_DENIED, "%s", why);
+        break;
+    case PF_POLKIT_CHALLENGE:
+        /* The name that clients know, and offer to ask for a password at. */
+        sd_bus_reply_method_errorf(call->message, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
+                                   "%s: %s", sd_bus_message_get_member(call->message), why);
+        call_forget(call);
+        break;
+    case PF_POLKIT_SILENT:
+        call_refuse(call, PF_ERROR_TIMEOUT, "%s", why);
+        break;
+    case PF_POLKIT_ABSENT:
+        call_refuse(call, PF_ERROR_DENIED, "only root may do that, since %s", why);
+        break;
+    }
+}
+
+static void ask_polkit(PfBusCall *call)
+{
+    const PfHandoverView *view =
+        call->id != NULL ? pf_bus_find_handover(call->bus, call->id) : NULL;
+    const char *domain = view == NULL ? "" : view->domain != NULL ? view->domain : view->uuid;
+    g_autofree char *shown = NULL;
+    guint undecided = 0;
+
+    for (guint i = 0; i < call->bus->calls->len; i++)
+        undecided += ((PfBusCall *)g_ptr_array_index(call->bus->calls, i))->polkit != NULL;
+    if (undecided >= MAX_UNDECIDED) {
+        sd_bus_reply_method_errorf(call->message, SD_BUS_ERROR_LIMITS_EXCEEDED,
+                                   "Too many calls wait for polkit's answer");
+        call_forget(call);
+        return;
+    }
+
+    if (call->kind == PF_BUS_CALL_PREPLUG) {
+        sd_bus_message_read(call->message, "s", &domain);
+        sd_bus_message_rewind(call->message, 1);
+    }
+    shown = pf_log_one_line(domain, MAX_ERROR_TEXT);
+
+    call->polkit = pf_polkit_check(
+        call->bus->bus, sd_bus_message_get_sender(call->message), actions[call->kind],
+        (const char *const[]){"domain", shown, "handover", call->id != NULL ? call->id : "", NULL},
+        sd_bus_message_get_allow_interactive_authorization(call->message) > 0, on_polkit_answer,
+        call);
+    if (call->polkit == NULL)
+        call_refuse(call, PF_ERROR_FAILED, "polkit can't be asked");
+}
+
 static int on_caller_known(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
     PfBusCall *call = userdata;
-    guint32 uid = G_MAXUINT32;
 
     call->check = sd_bus_slot_unref(call->check);
 
-    if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "u", &uid) < 0 ||
-        (uid != 0 && uid != geteuid())) {
-        sd_bus_reply_method_errorf(call->message, SD_BUS_ERROR_ACCESS_DENIED,
-                                   "%s: only root may do that",
-                                   sd_bus_message_get_member(call->message));
-        call_forget(call);
-        return 0;
-    }
-
-    call_hand_on(call);
+    if (sd_bus_message_is_method_error(reply, NULL) ||
+        sd_bus_message_read(reply, "u", &call->uid) < 0)
+        call_refuse(call, PF_ERROR_DENIED, "the bus does not say who calls");
+    else if (call->uid == 0 || call->uid == geteuid())
+        call_hand_on(call);
+    else if (actions[call->kind] != NULL)
+        ask_polkit(call);
+    else
+        call_refuse(call, PF_ERROR_DENIED, "only root may do that");
     return 0;
 }
 
@@ -257,6 +436,16 @@ static int on_released(sd_bus_message *m, void *userdata, sd_bus_error *error)
     return pf_bus_call_begin(userdata, m, PF_BUS_CALL_RELEASED, NULL);
 }
 
+static int on_preplug(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+    return pf_bus_call_begin(userdata, m, PF_BUS_CALL_PREPLUG, NULL);
+}
+
+static int on_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+    return pf_bus_call_begin(userdata, m, PF_BUS_CALL_RELOAD, NULL);
+}
+
 /*
  * sd-bus keeps methods and properties of an interface in one table with one userdata.  The methods
  * need the PfBus, the properties the view; a string's address is therefore found by name.
@@ -309,7 +498,15 @@ static const sd_bus_vtable manager_vtable[] = {
                             SD_BUS_RESULT("o", handover), pf_bus_get_handover_by_domain,
                             SD_BUS_VTABLE_UNPRIVILEGED),
 
+    SD_BUS_METHOD_WITH_ARGS("ListHistory", SD_BUS_NO_ARGS,
+                            SD_BUS_RESULT("a(ossssssttss)", handovers), pf_bus_list_history,
+                            SD_BUS_VTABLE_UNPRIVILEGED),
+
     /* UNPRIVILEGED as far as sd-bus is concerned: pf_bus_call_begin() checks the caller. */
+    SD_BUS_METHOD_WITH_ARGS("PrePlug", SD_BUS_ARGS("s", domain, "as", ports, "s", source),
+                            SD_BUS_RESULT("o", handover), on_preplug, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_RESULT("as", need_restart), on_reload,
+                            SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS("MigrateBegin", SD_BUS_ARGS("s", domain, "ay", xml), SD_BUS_NO_RESULT,
                             on_migrate_begin, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS("StartedBegin", SD_BUS_ARGS("s", domain, "ay", xml), SD_BUS_NO_RESULT,

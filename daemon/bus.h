@@ -11,7 +11,8 @@
  * The D-Bus interface org.portferry1 (data/org.portferry1.xml) by sd-bus, in the main loop.  The
  * adapter only translates: it shows the manager's views, and hands method calls to the manager,
  * which replies when it is done.  Nothing here waits: even the caller's credentials are asked for
- * asynchronously, because the bus itself may be stopped.
+ * asynchronously, because the bus itself may be stopped, and so may polkit (polkit.h), which
+ * decides about the calls of others than root.
  *
  * A bus that goes away is connected to again, after 0.2 s at first and 5 s at most; everything
  * shown is put back there.
@@ -50,9 +51,19 @@ typedef struct {
     /* libvirt has released the domain's resources.  It is acknowledged already. */
     void (*released)(const char *domain, GBytes *xml, gpointer userdata);
 
-    /* The operator's calls, from root or the daemon's own user, on the handover 'id'. */
+    /* The operator's calls, from root, the daemon's own user, or whom polkit allows it.  The first
+     * four and the last are about the handover 'id', which may be gone meanwhile. */
     void (*activate)(PfBusCall *call, const char *id, gpointer userdata);
     void (*rollback)(PfBusCall *call, const char *id, gpointer userdata);
+    void (*hold)(PfBusCall *call, const char *id, gpointer userdata);
+    void (*release)(PfBusCall *call, const char *id, gpointer userdata);
+    /* 'ports' is NULL-terminated.  Nothing has been checked.  Before it replies, the receiver says
+     * by pf_bus_call_set_handover() what has begun. */
+    void (*preplug)(PfBusCall *call, const char *uuid, const char *const *ports, const char *source,
+                    gpointer userdata);
+    /* Before it replies, the receiver may name keys by pf_bus_call_set_strings(). */
+    void (*reload)(PfBusCall *call, gpointer userdata);
+    void (*forget)(PfBusCall *call, const char *id, gpointer userdata);
 } PfBusOps;
 
 /*
@@ -81,6 +92,11 @@ void pf_bus_handover_added(PfBus *bus, const PfHandoverView *view);
  */
 void pf_bus_handover_changed(PfBus *bus, const PfHandoverView *view, PfHandoverChange what);
 void pf_bus_handover_removed(PfBus *bus, const PfHandoverView *view);
+
+/* What the reply to a call carries if it succeeds: the handover 'id', or some strings
+ * (NULL-terminated).  Copied. */
+void pf_bus_call_set_handover(PfBusCall *call, const char *id);
+void pf_bus_call_set_strings(PfBusCall *call, const char *const *strings);
 
 /* Ends a call with success. */
 void pf_bus_call_reply(PfBusCall *call);

@@ -12,6 +12,7 @@
 #include "message-ids.h"
 #include "tap.h"
 #include "text.h"
+#include "waiting.h"
 
 /* How often an open handover is looked at even if nothing seems to happen, and how long one write
  * or one question may take.  A goal that failed is tried again at that pace. */
@@ -57,7 +58,15 @@ struct PfFerry {
     Barrier barrier;
     gint64 barrier_cfg;
 
-    guint deadline_id, check_id, gate_id;
+    PfDomainPolicy policy; /* the domain's own */
+
+    guint deadline_id, check_id, gate_id, hold_id;
+    /* When their time is over, for people (CLOCK_REALTIME); 0: not armed. */
+    gint64 deadline_ends, gate_ends, hold_ends;
+    gint64 gate_until; /* monotonic: the hook need not give up before; 0: as its limit says */
+    gint64 entered;    /* monotonic: the state */
+    gboolean held;
+    gboolean gate_passed;
     guint checks;
     guint64 question;
     gboolean question_ends; /* the state's time is over if the answer brings no news */
@@ -67,6 +76,7 @@ struct PfFerry {
     GArray *phases; /* of PfPhaseView */
     PfPortView *port_views;
     char *last_error;
+    char *waiting;
     PfHandoverView view;
 };
 
@@ -88,6 +98,8 @@ static void ferry_clear(gpointer data)
     g_array_unref(f->phases);
     g_free(f->port_views);
     g_free(f->last_error);
+    g_free(f->waiting);
+    pf_domain_policy_clear(&f->policy);
 }
 
 /* Whatever is under way holds the ferry until its answer has come. */
@@ -99,6 +111,18 @@ static PfFerry *hold(PfFerry *f)
 static void let_go(PfFerry *f)
 {
     g_rc_box_release_full(f, ferry_clear);
+}
+
+/* ---- the domain's own policy, or the configuration's ---- */
+
+static gint64 ready_timeout(const PfFerry *f)
+{
+    return f->policy.ready_timeout ? f->policy.ready_timeout : f->env->config->ready_timeout;
+}
+
+static PfPolicy on_not_ready(const PfFerry *f)
+{
+    return f->policy.has_on_not_ready ? f->policy.on_not_ready : f->env->config->on_not_ready;
 }
 
 /* ---- what people see ---- */
@@ -122,19 +146,69 @@ static void say(PfFerry *f, int priority, const char *message_id, const char *te
 }
 
 /* Keeps an error for people to see.  The same one again is not news. */
+static void set_error_text(PfFerry *f, const char *text)
+{
+    if (g_strcmp0(text, f->last_error) == 0) {
+        return;
+    }
+    g_free(f->last_error);
+    f->last_error = g_strdup(text);
+    f->view.last_error = f->last_error;
+    say(f, LOG_WARNING, PF_MESSAGE_HANDOVER_FAILED, f->last_error);
+    f->env->changed(f, PF_HANDOVER_ERROR, f->env->data);
+}
+
 static void set_error(PfFerry *f, const char *what, const GError *error)
 {
     g_autofree char *story = pf_error_describe(error);
     g_autofree char *text = g_strdup_printf("%s: %s", what, story);
 
-    if (g_strcmp0(text, f->last_error) == 0) {
-        return;
+    set_error_text(f, text);
+}
+
+/* Where it stands, for words about it. */
+static PfWaiting where(const PfFerry *f)
+{
+    const PfFerryEnv *env = f->env;
+    return (PfWaiting){
+        .state = f->state,
+        .held = f->held,
+        .by_hand = f->marker.by_hand,
+        .gate_passed = f->gate_passed,
+        .nb_live = env->nb && pf_nb_get_state(env->nb) == PF_OVSDB_SYNCED,
+        .sb_live = env->sb && pf_sb_get_state(env->sb) == PF_OVSDB_SYNCED,
+        .ovs_live = env->ovs && pf_ovs_get_state(env->ovs) == PF_OVSDB_SYNCED,
+        .ports = (const char *const *)f->ports,
+        .facts = f->facts,
+        .n_ports = f->n_ports,
+    };
+}
+
+static gint64 earlier(gint64 a, gint64 b)
+{
+    return !a ? b : !b ? a : MIN(a, b);
+}
+
+static void show_waiting(PfFerry *f)
+{
+    PfWaiting now = where(f);
+    g_autofree char *waiting = pf_waiting_describe(&now);
+    gint64 deadline = f->held ? f->hold_ends : earlier(f->deadline_ends, f->gate_ends);
+    guint what = 0;
+
+    if (g_strcmp0(waiting, f->waiting) != 0) {
+        g_free(f->waiting);
+        f->waiting = g_steal_pointer(&waiting);
+        f->view.waiting = f->waiting;
+        what |= PF_HANDOVER_WAITING;
     }
-    g_free(f->last_error);
-    f->last_error = g_steal_pointer(&text);
-    f->view.last_error = f->last_error;
-    say(f, LOG_WARNING, PF_MESSAGE_HANDOVER_FAILED, f->last_error);
-    f->env->changed(f, PF_HANDOVER_ERROR, f->env->data);
+    if (deadline != f->view.deadline_us) {
+        f->view.deadline_us = deadline;
+        what |= PF_HANDOVER_DEADLINE;
+    }
+    if (what) {
+        f->env->changed(f, (PfHandoverChange)what, f->env->data);
+    }
 }
 
 static const char *phase_message(PfState state)
@@ -162,6 +236,11 @@ static void enter_phase(PfFerry *f, PfState from, PfEvent why)
     f->view.phase = phase.phase;
     f->view.phases = (const PfPhaseView *)(gpointer)f->phases->data;
     f->view.n_phases = f->phases->len;
+    f->entered = g_get_monotonic_time();
+    if (pf_ferry_is_ended(f)) {
+        f->view.ended_us = now;
+        f->view.outcome = f->view.phase;
+    }
 
     g_autofree char *ports = g_strjoinv(",", f->ports);
     g_autofree char *name = pf_printable(f->domain ? f->domain : f->marker.domain);
@@ -262,14 +341,17 @@ static GError *refusal(const PfFerry *f)
 static void answer_calls(PfFerry *f)
 {
     PfGate gate = pf_state_info(f->state)->gate;
-    gboolean proceed = f->cms_in_charge || f->env->config->on_not_ready == PF_POLICY_PROCEED;
+    gboolean proceed =
+        !f->marker.by_hand && (f->cms_in_charge || on_not_ready(f) == PF_POLICY_PROCEED);
     g_autoptr(GError) error = gate == PF_GATE_REFUSE && !proceed ? refusal(f) : NULL;
 
     if (f->begin_call && f->state != PF_DST_PREPLUG) {
         answer(f, &f->begin_call, error);
     }
-    if (f->gate_call && gate != PF_GATE_WAIT) {
+    if (f->gate_call && gate != PF_GATE_WAIT && !f->held) {
         g_clear_handle_id(&f->gate_id, g_source_remove);
+        f->gate_ends = 0;
+        f->gate_passed = !error;
         answer(f, &f->gate_call, error);
     }
 }
@@ -278,6 +360,13 @@ static void answer_calls(PfFerry *f)
 
 static void ask(PfFerry *f, gboolean ends);
 static void tell(PfFerry *f, PfEvent event);
+static void arm_deadline(PfFerry *f);
+
+static guint arm(gint64 us, GSourceFunc function, PfFerry *f, gint64 *ret_ends)
+{
+    *ret_ends = g_get_real_time() + us;
+    return g_timeout_add((guint)(us / 1000), function, f);
+}
 
 static gboolean on_deadline(gpointer data)
 {
@@ -297,6 +386,15 @@ static gboolean on_deadline(gpointer data)
                 "the source has not let go of the port in time; going on without it");
         }
         tell(f, PF_EV_DEADLINE);
+    } else if (f->held || f->gate_call) {
+        arm_deadline(f); /* others keep the time, and libvirt holds its lock on the domain */
+        show_waiting(f);
+    } else if (f->marker.by_hand) {
+        if (limit == PF_LIMIT_INCOMING) {
+            set_error_text(f,
+                           "nobody has said in time where the guest runs, nor held the handover");
+        }
+        tell(f, PF_EV_DEADLINE);
     } else {
         ask(f, TRUE); /* a long time is over only when libvirt has no news */
     }
@@ -309,6 +407,7 @@ static void arm_deadline(PfFerry *f)
     gint64 us = 0;
 
     g_clear_handle_id(&f->deadline_id, g_source_remove);
+    f->deadline_ends = 0;
     switch (pf_state_info(f->state)->limit) {
     case PF_LIMIT_NONE:
         return;
@@ -316,6 +415,9 @@ static void arm_deadline(PfFerry *f)
         us = config->preplug_timeout;
         break;
     case PF_LIMIT_INCOMING:
+        if (f->marker.by_hand && f->role == PF_ROLE_SOURCE) {
+            return; /* the destination keeps the time, and may be held */
+        }
         us = config->incoming_timeout;
         break;
     case PF_LIMIT_RELEASE:
@@ -325,7 +427,7 @@ static void arm_deadline(PfFerry *f)
         us = config->teardown_timeout;
         break;
     }
-    f->deadline_id = g_timeout_add((guint)(us / 1000), on_deadline, f);
+    f->deadline_id = arm(us, on_deadline, f, &f->deadline_ends);
 }
 
 static gboolean on_check(gpointer data)
@@ -346,32 +448,60 @@ static gboolean on_check(gpointer data)
 static gboolean on_gate_deadline(gpointer data)
 {
     PfFerry *f = data;
-    GString *missing = g_string_new(NULL);
+    PfWaiting now = where(f);
+    g_autofree char *missing = pf_waiting_missing(&now);
 
     f->gate_id = 0;
-    for (guint i = 0; i < f->n_ports; i++) {
-        const PfPortFacts *p = &f->facts[i];
-        const char *what = !p->sb_marked     ? "northd has not seen the pre-plug"
-                           : !p->ovs_claimed ? "no interface here has its iface-id"
-                           : !p->sb_dst_added && !p->sb_on_dst
-                               ? "ovn-controller has not bound it here"
-                           : !p->ovs_installed ? "ovn-controller has not installed its flows"
-                                               : NULL;
-        if (what) {
-            g_string_append_printf(missing, "%s%s: %s", missing->len ? "; " : "", f->ports[i],
-                                   what);
-        }
-    }
-    if (missing->len == 0) {
-        g_string_append(missing, "the flows of its switch are not all installed");
-    }
+    f->gate_ends = 0;
     g_autoptr(GError) error = NULL;
     g_set_error(&error, PF_ERROR, PF_ERROR_NOT_READY, "not ready within %.1f s: %s",
-                (double)f->env->config->ready_timeout / G_USEC_PER_SEC, missing->str);
-    g_string_free(missing, TRUE);
+                (double)ready_timeout(f) / G_USEC_PER_SEC,
+                missing ? missing : "the flows of its switch are not all installed");
     set_error(f, "gate", error);
     say(f, LOG_WARNING, PF_MESSAGE_NOT_READY_IN_TIME, error->message);
-    tell(f, f->env->config->on_not_ready == PF_POLICY_REFUSE ? PF_EV_REFUSED : PF_EV_PROCEED);
+    tell(f, on_not_ready(f) == PF_POLICY_REFUSE ? PF_EV_REFUSED : PF_EV_PROCEED);
+    return G_SOURCE_REMOVE;
+}
+
+/* ---- the operator's hold ---- */
+
+/* Whether there still is a gate ahead, or, of a handover by hand, a decision. */
+static gboolean is_holdable(const PfFerry *f)
+{
+    return f->role == PF_ROLE_DESTINATION && (f->marker.by_hand || !f->gate_passed) &&
+           (f->state == PF_DST_PREPLUG || f->state == PF_DST_BINDING || f->state == PF_DST_READY ||
+            f->state == PF_DST_OPEN);
+}
+
+static void end_hold(PfFerry *f, gint64 until)
+{
+    g_clear_handle_id(&f->hold_id, g_source_remove);
+    f->hold_ends = 0;
+    f->held = FALSE;
+    f->view.held = FALSE;
+    f->gate_until = until;
+    f->env->changed(f, PF_HANDOVER_HELD, f->env->data);
+}
+
+static gboolean on_hold_over(gpointer data)
+{
+    PfFerry *f = data;
+    gboolean refuse = f->marker.by_hand || on_not_ready(f) == PF_POLICY_REFUSE;
+    g_autofree char *text =
+        g_strdup_printf("an operator has held it for longer than hold-timeout: %s",
+                        refuse ? "rolling back" : "the migration goes on");
+
+    f->hold_id = 0;
+    end_hold(f, 0);
+    set_error_text(f, text);
+    say(f, LOG_WARNING, PF_MESSAGE_NOT_READY_IN_TIME, text);
+    if (refuse) {
+        tell(f, PF_EV_DEADLINE);
+    } else if (f->gate_call) {
+        tell(f, PF_EV_PROCEED);
+    } else {
+        pf_ferry_look(f);
+    }
     return G_SOURCE_REMOVE;
 }
 
@@ -523,6 +653,8 @@ static void stop(PfFerry *f)
     g_clear_handle_id(&f->deadline_id, g_source_remove);
     g_clear_handle_id(&f->check_id, g_source_remove);
     g_clear_handle_id(&f->gate_id, g_source_remove);
+    g_clear_handle_id(&f->hold_id, g_source_remove);
+    f->deadline_ends = f->gate_ends = f->hold_ends = 0;
     if (f->question) {
         pf_virt_ask_cancel(f->env->virt, f->question);
         f->question = 0;
@@ -546,12 +678,17 @@ void pf_ferry_look(PfFerry *f)
     if (f->state != before) {
         arm_deadline(f);
     }
+    if (f->held && !is_holdable(f)) {
+        end_hold(f, 0);
+    }
     answer_calls(f);
     if (pf_ferry_is_ended(f)) {
         stop(f);
+        show_waiting(f);
         f->env->ended(f, f->env->data);
     } else {
         pursue(f);
+        show_waiting(f);
     }
 }
 
@@ -606,8 +743,8 @@ static void pursuit_done(const GError *error, gpointer data)
 
     f->in_flight &= ~(guint)pursuit->goal;
     if (f->env && !pf_ferry_is_ended(f)) {
-        f->cms_in_charge =
-            pursuit->goal == PF_GOAL_PREPLUG && g_error_matches(error, PF_ERROR, PF_ERROR_DENIED);
+        f->cms_in_charge = pursuit->goal == PF_GOAL_PREPLUG && !f->marker.by_hand &&
+                           g_error_matches(error, PF_ERROR, PF_ERROR_DENIED);
         if (f->cms_in_charge) {
             say(f, LOG_NOTICE, PF_MESSAGE_CMS_IN_CHARGE, error->message);
         } else if (error) {
@@ -708,7 +845,8 @@ static void pursue_preplug(PfFerry *f)
     f->preplug_tried = TRUE;
     PfEnds ends = ends_of(f);
     pf_nb_preplug(f->env->nb, (const char *const *)f->ports, &f->marker, &ends,
-                  f->env->config->activation_strategy,
+                  f->policy.activation_strategy ? f->policy.activation_strategy
+                                                : f->env->config->activation_strategy,
                   (guint)(f->env->config->preplug_timeout / 1000), pursuit_done,
                   pursuit_new(f, PF_GOAL_PREPLUG));
 }
@@ -782,12 +920,15 @@ static void set_guest(PfFerry *f, PfEvent event, gint64 at)
 void pf_ferry_virt_event(PfFerry *f, const PfVirtEvent *event)
 {
     learn_name(f, event->name);
+    if (f->marker.by_hand) {
+        return; /* libvirt may not even know the guest that it is about */
+    }
     set_guest(f, pf_guest_event(f->role, event->type), event->monotonic_us);
 }
 
 void pf_ferry_released(PfFerry *f)
 {
-    if (f->role == PF_ROLE_DESTINATION) {
+    if (f->role == PF_ROLE_DESTINATION && !f->marker.by_hand) {
         set_guest(f, PF_EV_GUEST_FAILED, g_get_monotonic_time());
     }
 }
@@ -817,6 +958,10 @@ static void on_answer(const PfVirtGuest *guest, gpointer data)
 
     f->question = 0;
     f->question_ends = FALSE;
+    if (f->marker.by_hand) {
+        learn_name(f, guest->name);
+        return;
+    }
     take_answer(f, guest, final);
     if (!final || f->state != before || pf_ferry_is_ended(f)) {
         return;
@@ -829,6 +974,7 @@ static void on_answer(const PfVirtGuest *guest, gpointer data)
     }
     if (pf_guest_goes_on(guest)) {
         arm_deadline(f);
+        show_waiting(f);
     } else {
         tell(f, PF_EV_DEADLINE);
     }
@@ -865,7 +1011,7 @@ gboolean pf_ferry_override(PfFerry *f, PfEvent event, GError **error)
 
     if (pf_handover_next(f->state, event) == f->state) {
         g_autofree char *ports = g_strjoinv(", ", f->ports);
-        pf_error_set(error, PF_ERROR_CONFLICT, f->domain, ports,
+        pf_error_set(error, PF_ERROR_WRONG_PHASE, f->domain, ports,
                      "the handover is in phase '%s', in which there is nothing to override",
                      f->view.phase);
         return FALSE;
@@ -877,6 +1023,66 @@ gboolean pf_ferry_override(PfFerry *f, PfEvent event, GError **error)
     f->override = event;
     tell(f, event);
     return TRUE;
+}
+
+gboolean pf_ferry_hold(PfFerry *f, GError **error)
+{
+    if (!is_holdable(f)) {
+        g_autofree char *ports = g_strjoinv(", ", f->ports);
+        pf_error_set(error, PF_ERROR_WRONG_PHASE, f->domain, ports,
+                     "a handover is held at its destination, before memory is copied; this is the "
+                     "%s, in phase '%s'",
+                     f->view.role, f->view.phase);
+        return FALSE;
+    }
+    gint64 us = f->env->config->hold_timeout;
+    g_clear_handle_id(&f->gate_id, g_source_remove);
+    f->gate_ends = 0;
+    g_clear_handle_id(&f->hold_id, g_source_remove);
+    f->hold_id = arm(us, on_hold_over, f, &f->hold_ends);
+    f->gate_until = g_get_monotonic_time() + us;
+    f->held = TRUE;
+    f->view.held = TRUE;
+    say(f, LOG_NOTICE, PF_MESSAGE_OPERATOR_HOLD, "an operator holds the handover");
+    f->env->changed(f, PF_HANDOVER_HELD, f->env->data);
+    pf_ferry_look(f);
+    return TRUE;
+}
+
+gboolean pf_ferry_release(PfFerry *f, GError **error)
+{
+    if (!f->held) {
+        g_autofree char *ports = g_strjoinv(", ", f->ports);
+        pf_error_set(error, PF_ERROR_WRONG_PHASE, f->domain, ports, "the handover is not held");
+        return FALSE;
+    }
+    gint64 us = ready_timeout(f);
+    say(f, LOG_NOTICE, PF_MESSAGE_OPERATOR_RELEASE, "an operator lets the handover go on");
+    if (f->gate_call) { /* the ports may still not be ready */
+        f->gate_id = arm(us, on_gate_deadline, f, &f->gate_ends);
+    } else {
+        arm_deadline(f);
+    }
+    end_hold(f, f->gate_call ? g_get_monotonic_time() + us : 0);
+    pf_ferry_look(f);
+    return TRUE;
+}
+
+gboolean pf_ferry_is_stuck(const PfFerry *f)
+{
+    return !pf_ferry_is_ended(f) && !f->deadline_ends && !f->held &&
+           g_get_monotonic_time() - f->entered > f->env->config->teardown_timeout;
+}
+
+void pf_ferry_set_policy(PfFerry *f, const PfDomainPolicy *policy)
+{
+    pf_domain_policy_copy(&f->policy, policy);
+}
+
+PfIncoming pf_ferry_get_incoming(const PfFerry *f)
+{
+    return (PfIncoming){
+        .limit = ready_timeout(f), .until = f->gate_until, .otherwise = on_not_ready(f)};
 }
 
 void pf_ferry_wait_begin(PfFerry *f, PfBusCall *call)
@@ -894,7 +1100,9 @@ void pf_ferry_wait_gate(PfFerry *f, PfBusCall *call)
     f->gate_call = call;
     pf_bus_call_set_gone(call, gate_call_gone, f);
     g_clear_handle_id(&f->gate_id, g_source_remove);
-    f->gate_id = g_timeout_add((guint)(f->env->config->ready_timeout / 1000), on_gate_deadline, f);
+    if (!f->held) {
+        f->gate_id = arm(ready_timeout(f), on_gate_deadline, f, &f->gate_ends);
+    }
     pf_ferry_look(f);
 }
 
@@ -913,6 +1121,7 @@ PfFerry *pf_ferry_new(const PfFerryEnv *env, const PfFerryStart *start)
     f->marker.domain = g_strdup(m->domain);
     f->marker.handover = g_strdup(m->handover);
     f->marker.started = m->started;
+    f->marker.by_hand = m->by_hand;
     f->domain = g_strdup(start->domain);
     f->ports = g_strdupv((char **)start->ports);
     f->n_ports = g_strv_length(f->ports);
@@ -920,6 +1129,9 @@ PfFerry *pf_ferry_new(const PfFerryEnv *env, const PfFerryStart *start)
     f->facts = g_new0(PfPortFacts, f->n_ports);
     f->guest = PF_N_EVENTS;
     f->override = PF_N_EVENTS;
+    if (start->policy) {
+        pf_domain_policy_copy(&f->policy, start->policy);
+    }
     f->barrier = start->cold ? BARRIER_NEEDED : BARRIER_NOT_NEEDED;
     f->chassis_asked = start->origin == PF_ORIGIN_INTERFACE; /* nobody knows where it went */
     if (start->source && start->destination) {
@@ -939,6 +1151,7 @@ PfFerry *pf_ferry_new(const PfFerryEnv *env, const PfFerryStart *start)
         .uuid = f->marker.domain,
         .role = pf_role_name(f->role),
         .started_us = f->marker.started,
+        .by_hand = f->marker.by_hand,
         .source = f->marker.source,
         .destination = f->marker.destination,
         .peer = f->role == PF_ROLE_SOURCE ? f->marker.destination : f->marker.source,

@@ -10,10 +10,12 @@
 
 #include "bus.h"
 #include "configuration.h"
+#include "domain-xml.h"
 #include "handover.h"
 #include "marker.h"
 #include "nb.h"
 #include "ovs.h"
+#include "runtime.h"
 #include "sb.h"
 #include "view.h"
 #include "virt.h"
@@ -47,6 +49,7 @@ typedef struct {
     const PfSbChassis *source;      /* NULL: to be found by name */
     const PfSbChassis *destination; /* likewise */
     gboolean cold;                  /* a barrier is needed after ovn-installed */
+    const PfDomainPolicy *policy;   /* the domain's own, or NULL */
 } PfFerryStart;
 
 PfFerry *pf_ferry_new(const PfFerryEnv *env, const PfFerryStart *start);
@@ -68,9 +71,25 @@ void pf_ferry_resync(PfFerry *ferry);
 /* The `release` hook has run at the destination. */
 void pf_ferry_released(PfFerry *ferry);
 
-/* An operator decides, PF_EV_ACTIVATE or PF_EV_ROLLBACK.  FALSE with PF_ERROR_CONFLICT where the
+/* An operator decides, PF_EV_ACTIVATE or PF_EV_ROLLBACK.  FALSE with PF_ERROR_WRONG_PHASE where the
  * state doesn't allow it. */
 gboolean pf_ferry_override(PfFerry *ferry, PfEvent event, GError **error);
+
+/* An operator holds the handover at the gate (once more: for another hold-timeout), and lets it go
+ * on.  A handover that was begun by hand has no gate, and is not rolled back while it is held.
+ * FALSE with PF_ERROR_WRONG_PHASE: not the destination, or the gate is passed; or not held. */
+gboolean pf_ferry_hold(PfFerry *ferry, GError **error);
+gboolean pf_ferry_release(PfFerry *ferry, GError **error);
+
+/* Whether an open handover has been without progress, in a phase without a time limit, for longer
+ * than teardown-timeout. */
+gboolean pf_ferry_is_stuck(const PfFerry *ferry);
+
+/* The domain's own policy, if it is read only now. */
+void pf_ferry_set_policy(PfFerry *ferry, const PfDomainPolicy *policy);
+
+/* What the hook that may come for the domain must know; changes with PF_HANDOVER_HELD. */
+PfIncoming pf_ferry_get_incoming(const PfFerry *ferry);
 
 /* The hook `migrate begin` waits for the pre-plug; answered as soon as it is committed. */
 void pf_ferry_wait_begin(PfFerry *ferry, PfBusCall *call);

@@ -31,8 +31,18 @@ static gboolean on_stop(gpointer data G_GNUC_UNUSED)
     return G_SOURCE_CONTINUE;
 }
 
-static gboolean on_ignore(gpointer data G_GNUC_UNUSED)
+static gboolean on_reload(gpointer data)
 {
+    PfManager **manager = data;
+    g_autoptr(GError) error = NULL;
+
+    if (*manager) {
+        g_strfreev(pf_manager_reload(*manager, &error));
+    }
+    if (error) {
+        const PfLogFields fields = {.message_id = PF_MESSAGE_BAD_CONFIGURATION};
+        pf_log(LOG_ERR, &fields, "the configuration stays as it was: %s", error->message);
+    }
     return G_SOURCE_CONTINUE;
 }
 
@@ -47,30 +57,47 @@ static void on_fatal(const GError *error, gpointer data G_GNUC_UNUSED)
     g_main_loop_quit(main_loop);
 }
 
-static gboolean set_option(PfConfig *config, const char *key, const char *value)
+/* Where the configuration comes from: a file, and options that are stronger. */
+static struct {
+    char *path, *libvirt_uri, *ovs_db, *ovn_nb, *ovn_sb;
+} given;
+
+static gboolean set_option(PfConfig *config, const char *key, const char *value, GError **error)
 {
-    g_autoptr(GError) error = NULL;
-    if (value && !pf_config_set(config, key, value, &error)) {
-        const PfLogFields fields = {.message_id = PF_MESSAGE_BAD_CONFIGURATION};
-        pf_log(LOG_ERR, &fields, "--%s: %s", key, error->message);
+    if (value && !pf_config_set(config, key, value, error)) {
+        g_prefix_error(error, "--%s: ", key);
         return FALSE;
     }
     return TRUE;
 }
 
+static PfConfig *load_config(gpointer data G_GNUC_UNUSED, GError **error)
+{
+    g_autoptr(PfConfig) config = pf_config_load(given.path ? given.path : PF_CONFIG_FILE, error);
+
+    if (!config || !set_option(config, "libvirt-uri", given.libvirt_uri, error) ||
+        !set_option(config, "ovs-db", given.ovs_db, error) ||
+        !set_option(config, "ovn-nb", given.ovn_nb, error) ||
+        !set_option(config, "ovn-sb", given.ovn_sb, error)) {
+        return NULL;
+    }
+    return g_steal_pointer(&config);
+}
+
 int main(int argc, char **argv)
 {
-    g_autofree char *config_path = NULL, *bus_address = NULL, *libvirt_uri = NULL;
-    g_autofree char *ovs_db = NULL, *ovn_nb = NULL, *ovn_sb = NULL;
+    g_autofree char *bus_address = NULL;
     gboolean show_version = FALSE, debug = FALSE;
     const GOptionEntry entries[] = {
-        {"config", 0, 0, G_OPTION_ARG_FILENAME, &config_path,
+        {"config", 0, 0, G_OPTION_ARG_FILENAME, &given.path,
          "Configuration file (" PF_CONFIG_FILE ")", "FILE"},
         {"bus-address", 0, 0, G_OPTION_ARG_STRING, &bus_address, "D-Bus to serve on", "ADDRESS"},
-        {"libvirt-uri", 0, 0, G_OPTION_ARG_STRING, &libvirt_uri, "libvirt to listen to", "URI"},
-        {"ovs-db", 0, 0, G_OPTION_ARG_STRING, &ovs_db, "Local Open vSwitch database", "REMOTE"},
-        {"ovn-nb", 0, 0, G_OPTION_ARG_STRING, &ovn_nb, "OVN northbound database", "REMOTES"},
-        {"ovn-sb", 0, 0, G_OPTION_ARG_STRING, &ovn_sb, "OVN southbound database", "REMOTES"},
+        {"libvirt-uri", 0, 0, G_OPTION_ARG_STRING, &given.libvirt_uri, "libvirt to listen to",
+         "URI"},
+        {"ovs-db", 0, 0, G_OPTION_ARG_STRING, &given.ovs_db, "Local Open vSwitch database",
+         "REMOTE"},
+        {"ovn-nb", 0, 0, G_OPTION_ARG_STRING, &given.ovn_nb, "OVN northbound database", "REMOTES"},
+        {"ovn-sb", 0, 0, G_OPTION_ARG_STRING, &given.ovn_sb, "OVN southbound database", "REMOTES"},
         {"debug", 0, 0, G_OPTION_ARG_NONE, &debug, "Log more", NULL},
         {"version", 0, 0, G_OPTION_ARG_NONE, &show_version, "Print the version and exit", NULL},
         {NULL},
@@ -98,35 +125,33 @@ int main(int argc, char **argv)
     if (debug) {
         pf_log_set_max_priority(LOG_DEBUG);
     }
-    g_autoptr(PfConfig) config = pf_config_load(config_path ? config_path : PF_CONFIG_FILE, &error);
+    PfConfig *config = load_config(NULL, &error);
     if (!config) {
         const PfLogFields fields = {.message_id = PF_MESSAGE_BAD_CONFIGURATION};
         pf_log(LOG_ERR, &fields, "%s", error->message);
         return EXIT_CONFIG;
     }
-    if (!set_option(config, "libvirt-uri", libvirt_uri) || !set_option(config, "ovs-db", ovs_db) ||
-        !set_option(config, "ovn-nb", ovn_nb) || !set_option(config, "ovn-sb", ovn_sb)) {
-        return EXIT_CONFIG;
-    }
 
+    PfManager *manager = NULL;
     /* Before Open vSwitch's library looks at them: it takes the signals that nobody has taken. */
     g_unix_signal_add(SIGTERM, on_stop, NULL);
     g_unix_signal_add(SIGINT, on_stop, NULL);
-    g_unix_signal_add(SIGHUP, on_ignore, NULL);
+    g_unix_signal_add(SIGHUP, on_reload, &manager);
 
     sd_event *event = NULL;
     if (sd_event_default(&event) < 0 || sd_event_set_watchdog(event, 1) < 0) {
         pf_log(LOG_ERR, NULL, "can't start the event loop");
+        pf_config_free(config);
         return EXIT_FAILURE;
     }
     guint source = pf_sd_source_add(event, G_PRIORITY_DEFAULT);
     main_loop = g_main_loop_new(NULL, FALSE);
 
-    PfManager *manager = pf_manager_new(config, event, bus_address, on_fatal, NULL, &error);
+    manager = pf_manager_new(config, load_config, event, bus_address, on_fatal, NULL, &error);
     if (manager) {
         pf_log(LOG_INFO, NULL, "portferryd %s starts", PF_VERSION);
         g_main_loop_run(main_loop);
-        pf_manager_free(manager);
+        pf_manager_free(g_steal_pointer(&manager));
     } else {
         pf_log(LOG_ERR, NULL, "%s", error->message);
         exit_code = EXIT_FAILURE;

@@ -10,6 +10,7 @@
 
 #include "build-config.h"
 #include "bus.h"
+#include "chassis-list.h"
 #include "domain-xml.h"
 #include "error.h"
 #include "ferry.h"
@@ -34,9 +35,11 @@ typedef enum {
 } Count;
 
 struct PfManager {
-    const PfConfig *config;
+    PfConfig *config;
+    PfManagerLoad load;
     PfManagerFatal fatal;
-    gpointer fatal_data;
+    gpointer data;  /* of load and fatal */
+    gboolean ready; /* systemd has been told */
 
     PfOvsdbLoop *loop;
     PfBus *bus;
@@ -48,6 +51,7 @@ struct PfManager {
     GQueue ended;            /* ids, oldest first; owned */
     GPtrArray *begins;       /* of Begin: pre-plugs that are under way or wait their turn */
     GHashTable *bad_markers; /* ports whose marker was complained about */
+    GHashTable *forgotten;   /* ids of open handovers that an operator gave up */
     guint look_id;
 
     PfManagerView view;
@@ -55,12 +59,19 @@ struct PfManager {
     gint64 started; /* CLOCK_REALTIME */
 };
 
-/* A call of the hook `migrate begin` that is not a handover yet. */
+/* A call of the hook `migrate begin`, or of an operator, that is not a handover yet. */
 typedef struct {
     PfManager *manager;
     PfBusCall *call;
-    PfDomain *domain;
-    gboolean looking; /* the southbound database is being asked */
+    gboolean by_hand; /* an operator's */
+    char *name;       /* the domain's; NULL by hand */
+    char *uuid;
+    char **ports;               /* iface-ids */
+    char **macs;                /* of the ports, "" for none; NULL by hand */
+    PfDomainPolicy policy;      /* the domain's own */
+    char *source;               /* the chassis, if an operator names it */
+    PfSbChassis source_chassis; /* its row, once it is known */
+    gboolean looking;           /* the southbound database is being asked */
     guint deadline_id;
 } Begin;
 
@@ -156,6 +167,19 @@ static void forget_ferry(PfManager *m, const char *id)
     }
 }
 
+/* For the hook: libvirt's next call for this domain is about a migration, and may take so long. */
+static void expect_domain(const PfFerry *ferry)
+{
+    const PfHandoverView *view = pf_ferry_get_view(ferry);
+    PfState state = pf_ferry_get_state(ferry);
+
+    if (!view->by_hand &&
+        (state == PF_DST_BINDING || state == PF_DST_READY || state == PF_DST_OPEN)) {
+        const PfIncoming incoming = pf_ferry_get_incoming(ferry);
+        pf_runtime_set_incoming(view->uuid, &incoming);
+    }
+}
+
 static void ferry_changed(PfFerry *ferry, PfHandoverChange what, gpointer data)
 {
     PfManager *m = data;
@@ -165,11 +189,9 @@ static void ferry_changed(PfFerry *ferry, PfHandoverChange what, gpointer data)
         return; /* not shown yet */
     }
     pf_bus_handover_changed(m->bus, view, what);
-    if (what & PF_HANDOVER_PHASE) {
-        /* For the hook: libvirt's next call for this domain is about a migration. */
-        if (pf_ferry_get_state(ferry) == PF_DST_BINDING) {
-            pf_runtime_set_incoming(view->uuid, TRUE);
-        }
+    if (what & PF_HANDOVER_HELD ||
+        (what & PF_HANDOVER_PHASE && pf_ferry_get_state(ferry) == PF_DST_BINDING)) {
+        expect_domain(ferry);
     }
 }
 
@@ -181,6 +203,13 @@ static gboolean on_look(gpointer data)
     return G_SOURCE_REMOVE;
 }
 
+static void schedule_look(PfManager *m)
+{
+    if (!m->look_id) {
+        m->look_id = g_idle_add_full(G_PRIORITY_HIGH, on_look, m, NULL);
+    }
+}
+
 static void ferry_ended(PfFerry *ferry, gpointer data)
 {
     PfManager *m = data;
@@ -188,14 +217,12 @@ static void ferry_ended(PfFerry *ferry, gpointer data)
 
     m->counters[pf_ferry_get_state(ferry) == PF_ENDED_DONE ? COUNT_DONE : COUNT_UNDONE].value++;
     if (pf_ferry_get_role(ferry) == PF_ROLE_DESTINATION) {
-        pf_runtime_set_incoming(view->uuid, FALSE);
+        pf_runtime_set_incoming(view->uuid, NULL);
     }
     g_queue_push_tail(&m->ended, g_strdup(view->id));
     notify(m);
     /* The next one may have waited for this; and we are inside of one of its functions. */
-    if (!m->look_id) {
-        m->look_id = g_idle_add_full(G_PRIORITY_HIGH, on_look, m, NULL);
-    }
+    schedule_look(m);
 }
 
 static PfFerry *add_ferry(PfManager *m, const PfFerryStart *start)
@@ -241,17 +268,17 @@ static void found_free(gpointer data)
     g_free(found);
 }
 
-static void note_found(GHashTable *all, const char *port, const char *id, const char *domain,
-                       const char *source, const char *destination, gint64 started)
+static void note_found(GHashTable *all, const char *port, const PfMarker *marker)
 {
-    Found *found = g_hash_table_lookup(all, id);
+    Found *found = g_hash_table_lookup(all, marker->handover);
     if (!found) {
         found = g_new0(Found, 1);
-        found->marker = (PfMarker){.source = g_strdup(source),
-                                   .destination = g_strdup(destination),
-                                   .domain = g_strdup(domain),
-                                   .handover = g_strdup(id),
-                                   .started = started};
+        found->marker = (PfMarker){.source = g_strdup(marker->source),
+                                   .destination = g_strdup(marker->destination),
+                                   .domain = g_strdup(marker->domain),
+                                   .handover = g_strdup(marker->handover),
+                                   .started = marker->started,
+                                   .by_hand = marker->by_hand};
         found->ports = g_ptr_array_new_with_free_func(g_free);
         g_hash_table_insert(all, found->marker.handover, found);
     }
@@ -270,8 +297,7 @@ static void on_marked(const char *port, const PfMarker *marker, const GError *er
     PfManager *m = search->manager;
 
     if (marker) {
-        note_found(search->all, port, marker->handover, marker->domain, marker->source,
-                   marker->destination, marker->started);
+        note_found(search->all, port, marker);
     } else if (g_hash_table_add(m->bad_markers, g_strdup(port))) {
         const PfLogFields fields = {.message_id = PF_MESSAGE_HANDOVER_FAILED, .port = port};
         pf_log(LOG_WARNING, &fields,
@@ -286,15 +312,20 @@ static void on_released(const char *port, const char *domain, const char *id, gp
     Search *search = data;
     if (!g_hash_table_contains(search->all, id) && pf_handover_id_is_valid(id) &&
         pf_uuid_is_canonical(domain)) {
-        note_found(search->lost, port, id, domain, search->manager->chassis, "unknown",
-                   g_get_real_time());
+        const PfMarker marker = {.source = search->manager->chassis,
+                                 .destination = (char *)"unknown",
+                                 .domain = (char *)domain,
+                                 .handover = (char *)id,
+                                 .started = g_get_real_time()};
+        note_found(search->lost, port, &marker);
     }
 }
 
 static void take_up(PfManager *m, const Found *found, PfOrigin origin)
 {
     PfFerry *known = g_hash_table_lookup(m->ferries, found->marker.handover);
-    if (known && !pf_ferry_is_ended(known)) {
+    if ((known && !pf_ferry_is_ended(known)) ||
+        g_hash_table_contains(m->forgotten, found->marker.handover)) {
         return;
     }
     if (find_open_ferry(m, found->marker.domain)) {
@@ -325,10 +356,9 @@ static void take_up(PfManager *m, const Found *found, PfOrigin origin)
     pf_log(LOG_INFO, &fields, "domain %s: takes part in handover %s from %s to %s as the %s",
            found->marker.domain, found->marker.handover, found->marker.source,
            found->marker.destination, pf_role_name(start.role));
-    if (!source) {
-        pf_runtime_set_incoming(found->marker.domain, TRUE);
-    }
-    pf_ferry_start(add_ferry(m, &start));
+    PfFerry *ferry = add_ferry(m, &start);
+    expect_domain(ferry);
+    pf_ferry_start(ferry);
 }
 
 static void take_up_all(PfManager *m)
@@ -363,7 +393,13 @@ static void begin_free(gpointer data)
 {
     Begin *begin = data;
     g_clear_handle_id(&begin->deadline_id, g_source_remove);
-    pf_domain_free(begin->domain);
+    g_free(begin->name);
+    g_free(begin->uuid);
+    g_strfreev(begin->ports);
+    g_strfreev(begin->macs);
+    pf_domain_policy_clear(&begin->policy);
+    g_free(begin->source);
+    pf_sb_chassis_clear(&begin->source_chassis);
     g_free(begin);
 }
 
@@ -372,15 +408,19 @@ static void begin_end(Begin *begin, const GError *error)
 {
     PfManager *m = begin->manager;
     PfBusCall *call = g_steal_pointer(&begin->call);
+    PfPolicy policy =
+        begin->policy.has_on_not_ready ? begin->policy.on_not_ready : m->config->on_not_ready;
 
     if (!error) {
         pf_bus_call_reply(call);
+    } else if (begin->by_hand) {
+        pf_bus_call_fail(call, error);
     } else {
-        gboolean refuse = m->config->on_not_ready == PF_POLICY_REFUSE;
+        gboolean refuse = policy == PF_POLICY_REFUSE;
         const PfLogFields fields = {.message_id = refuse ? PF_MESSAGE_MIGRATION_REFUSED
                                                          : PF_MESSAGE_NOT_READY_IN_TIME,
-                                    .domain = begin->domain->name,
-                                    .domain_uuid = begin->domain->uuid};
+                                    .domain = begin->name,
+                                    .domain_uuid = begin->uuid};
         pf_log(LOG_WARNING, &fields, "%s: %s",
                refuse ? "migration refused" : "migration goes on without portferry",
                error->message);
@@ -397,7 +437,7 @@ static void begin_end(Begin *begin, const GError *error)
 static void begin_fail(Begin *begin, const char *port, PfError code, const char *text)
 {
     g_autoptr(GError) error = NULL;
-    pf_error_set(&error, code, begin->domain->name, port, "%s", text);
+    pf_error_set(&error, code, begin->name ? begin->name : begin->uuid, port, "%s", text);
     begin_end(begin, error);
 }
 
@@ -406,13 +446,23 @@ static void begin_handover(Begin *begin, const PfSbFound *found, guint n, const 
     PfManager *m = begin->manager;
     g_autoptr(GPtrArray) ports = g_ptr_array_new();
     g_autoptr(GPtrArray) macs = g_ptr_array_new();
-    const PfSbChassis *source = NULL;
+    const PfSbChassis *source = begin->source ? &begin->source_chassis : NULL;
     gboolean cold = FALSE;
 
     for (guint i = 0; i < n; i++) {
-        const PfDomainPort *port = g_ptr_array_index(begin->domain->ports, i);
         if (!found[i].exists || !found[i].vif) {
+            if (begin->by_hand) {
+                begin_fail(begin, found[i].name, PF_ERROR_NOT_FOUND,
+                           "the southbound database has no such port of a guest");
+                return;
+            }
             continue; /* not OVN's, or nothing that an interface can claim */
+        }
+        g_ptr_array_add(ports, begin->ports[i]);
+        g_ptr_array_add(macs, begin->macs ? begin->macs[i] : (gpointer) "");
+        cold = cold || found[i].cold;
+        if (!found[i].bound && begin->source) {
+            continue; /* an operator says where it belongs */
         }
         if (!found[i].bound) {
             begin_fail(begin, found[i].name, PF_ERROR_NOT_READY,
@@ -428,13 +478,11 @@ static void begin_handover(Begin *begin, const PfSbFound *found, guint n, const 
         }
         if (source && !uuid_equals(&source->uuid, &found[i].chassis.uuid)) {
             begin_fail(begin, found[i].name, PF_ERROR_CONFLICT,
-                       "the domain's ports are bound to different chassis");
+                       begin->source ? "another chassis than the source that was named has the port"
+                                     : "the domain's ports are bound to different chassis");
             return;
         }
         source = &found[i].chassis;
-        cold = cold || found[i].cold;
-        g_ptr_array_add(ports, port->iface_id);
-        g_ptr_array_add(macs, port->mac ? port->mac : (gpointer) "");
     }
     if (ports->len == 0) {
         begin_end(begin, NULL);
@@ -453,22 +501,25 @@ static void begin_handover(Begin *begin, const PfSbFound *found, guint n, const 
     PfMarker marker = {
         .source = source->name,
         .destination = m->chassis,
-        .domain = begin->domain->uuid,
+        .domain = begin->uuid,
         .handover = id,
         .started = g_get_real_time(),
+        .by_hand = begin->by_hand,
     };
     const PfFerryStart start = {
         .role = PF_ROLE_DESTINATION,
         .origin = PF_ORIGIN_HOOK,
         .marker = &marker,
-        .domain = begin->domain->name,
+        .domain = begin->name,
         .ports = (const char *const *)ports->pdata,
         .macs = (const char *const *)macs->pdata,
         .source = source,
         .destination = self,
         .cold = cold,
+        .policy = &begin->policy,
     };
     PfFerry *ferry = add_ferry(m, &start);
+    pf_bus_call_set_handover(begin->call, id);
     pf_ferry_wait_begin(ferry, g_steal_pointer(&begin->call));
     g_ptr_array_remove_fast(m->begins, begin);
     pf_ferry_start(ferry);
@@ -484,10 +535,32 @@ static void lookup_done(const PfSbFound *found, guint n, const PfSbChassis *self
         begin_end(begin, NULL); /* the hook has given up, and so has libvirt */
     } else if (error) {
         begin_fail(begin, NULL, PF_ERROR_UNREACHABLE, error->message);
-    } else if (find_open_ferry(begin->manager, begin->domain->uuid)) {
+    } else if (find_open_ferry(begin->manager, begin->uuid)) {
         look(begin->manager); /* waits its turn */
     } else {
         begin_handover(begin, found, n, self);
+    }
+}
+
+static void begin_try(Begin *begin);
+
+static void source_found(const PfSbChassis *source, const PfSbChassis *destination G_GNUC_UNUSED,
+                         const GError *error, gpointer data)
+{
+    Begin *begin = data;
+
+    begin->looking = FALSE;
+    if (pf_bus_call_is_gone(begin->call)) {
+        begin_end(begin, NULL);
+    } else if (error) {
+        begin_fail(begin, NULL, PF_ERROR_UNREACHABLE, error->message);
+    } else if (!source->name) {
+        g_autofree char *text =
+            g_strdup_printf("the southbound database has no chassis '%s'", begin->source);
+        begin_fail(begin, NULL, PF_ERROR_NOT_FOUND, text);
+    } else {
+        pf_sb_chassis_copy(&begin->source_chassis, source);
+        begin_try(begin);
     }
 }
 
@@ -496,7 +569,7 @@ static void begin_try(Begin *begin)
 {
     PfManager *m = begin->manager;
 
-    if (begin->looking || find_open_ferry(m, begin->domain->uuid)) {
+    if (begin->looking || find_open_ferry(m, begin->uuid)) {
         return;
     }
     if (!m->env.nb || !m->env.sb) {
@@ -507,15 +580,18 @@ static void begin_try(Begin *begin)
                                 : "no southbound database is known: see external_ids:ovn-remote");
         return;
     }
-    g_autoptr(GPtrArray) ports = g_ptr_array_new();
-    for (guint i = 0; i < begin->domain->ports->len; i++) {
-        const PfDomainPort *port = g_ptr_array_index(begin->domain->ports, i);
-        g_ptr_array_add(ports, port->iface_id);
+    guint timeout_ms = (guint)(m->config->preplug_timeout / 1000);
+    if (begin->source && g_str_equal(begin->source, m->chassis)) {
+        begin_fail(begin, NULL, PF_ERROR_INVALID_ARGUMENT,
+                   "the source that was named is this host; it is called on the destination");
+        return;
     }
-    g_ptr_array_add(ports, NULL);
     begin->looking = TRUE;
-    pf_sb_lookup(m->env.sb, (const char *const *)ports->pdata,
-                 (guint)(m->config->preplug_timeout / 1000), lookup_done, begin);
+    if (begin->source && !begin->source_chassis.name) {
+        pf_sb_find_chassis(m->env.sb, begin->source, m->chassis, timeout_ms, source_found, begin);
+    } else {
+        pf_sb_lookup(m->env.sb, (const char *const *)begin->ports, timeout_ms, lookup_done, begin);
+    }
 }
 
 static gboolean on_begin_deadline(gpointer data)
@@ -527,6 +603,18 @@ static gboolean on_begin_deadline(gpointer data)
                    "an earlier handover of this domain has not ended yet: see portferry's status");
     }
     return G_SOURCE_REMOVE;
+}
+
+static Begin *begin_new(PfManager *m, PfBusCall *call, const char *uuid)
+{
+    Begin *begin = g_new0(Begin, 1);
+    begin->manager = m;
+    begin->call = call;
+    begin->uuid = g_strdup(uuid);
+    begin->deadline_id =
+        g_timeout_add((guint)(m->config->preplug_timeout / 1000), on_begin_deadline, begin);
+    g_ptr_array_add(m->begins, begin);
+    return begin;
 }
 
 static void on_migrate_begin(PfBusCall *call, const char *name G_GNUC_UNUSED, GBytes *xml,
@@ -542,17 +630,86 @@ static void on_migrate_begin(PfBusCall *call, const char *name G_GNUC_UNUSED, GB
         pf_bus_call_fail(call, error);
         return;
     }
+    if (domain->policy.off) {
+        const PfLogFields fields = {.domain = domain->name, .domain_uuid = domain->uuid};
+        g_autofree char *safe = pf_printable(domain->name);
+        pf_log(LOG_INFO, &fields, "domain '%s' comes without portferry, as its metadata says",
+               safe);
+        pf_bus_call_reply(call);
+        return;
+    }
     if (domain->ports->len == 0) {
         pf_bus_call_reply(call);
         return;
     }
-    Begin *begin = g_new0(Begin, 1);
-    begin->manager = m;
-    begin->call = call;
-    begin->domain = g_steal_pointer(&domain);
-    begin->deadline_id =
-        g_timeout_add((guint)(m->config->preplug_timeout / 1000), on_begin_deadline, begin);
-    g_ptr_array_add(m->begins, begin);
+    Begin *begin = begin_new(m, call, domain->uuid);
+    begin->name = g_strdup(domain->name);
+    begin->ports = g_new0(char *, domain->ports->len + 1);
+    begin->macs = g_new0(char *, domain->ports->len + 1);
+    for (guint i = 0; i < domain->ports->len; i++) {
+        const PfDomainPort *port = g_ptr_array_index(domain->ports, i);
+        begin->ports[i] = g_strdup(port->iface_id);
+        begin->macs[i] = g_strdup(port->mac ? port->mac : "");
+    }
+    pf_domain_policy_copy(&begin->policy, &domain->policy);
+    begin_try(begin);
+}
+
+/* ---- handovers that an operator begins ---- */
+
+/* The longest name of a port by hand; libvirt's are UUIDs. */
+#define PORT_NAME_MAX 255
+
+static gboolean check_ports(const char *const *ports, GError **error)
+{
+    if (!*ports) {
+        g_set_error(error, PF_ERROR, PF_ERROR_INVALID_ARGUMENT, "no port is named");
+        return FALSE;
+    }
+    for (guint i = 0; ports[i]; i++) {
+        g_autofree char *safe = pf_printable(ports[i]);
+        if (!*ports[i] || !pf_text_is_clean(ports[i], PORT_NAME_MAX)) {
+            g_set_error(error, PF_ERROR, PF_ERROR_INVALID_ARGUMENT, "'%s' is not a port's name",
+                        safe);
+            return FALSE;
+        }
+        for (guint j = 0; j < i; j++) {
+            if (g_str_equal(ports[i], ports[j])) {
+                g_set_error(error, PF_ERROR, PF_ERROR_INVALID_ARGUMENT, "port '%s' is named twice",
+                            safe);
+                return FALSE;
+            }
+        }
+    }
+    return TRUE;
+}
+
+static void on_preplug(PfBusCall *call, const char *uuid, const char *const *ports,
+                       const char *source, gpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *canonical = pf_uuid_canonical(uuid);
+
+    if (!canonical) {
+        g_autofree char *safe = pf_printable(uuid);
+        g_set_error(&error, PF_ERROR, PF_ERROR_INVALID_ARGUMENT, "'%s' is not a domain's UUID",
+                    safe);
+    } else if (check_ports(ports, &error) && *source) {
+        pf_chassis_name_check(source, "source", &error);
+    }
+    if (error) {
+        pf_bus_call_fail(call, error);
+        return;
+    }
+    Begin *begin = begin_new(data, call, canonical);
+    begin->by_hand = TRUE;
+    begin->ports = g_strdupv((char **)ports);
+    begin->source = *source ? g_strdup(source) : NULL;
+    g_autofree char *joined = g_strjoinv(",", begin->ports);
+    const PfLogFields fields = {
+        .message_id = PF_MESSAGE_OPERATOR_PREPLUG, .domain_uuid = canonical, .port = joined};
+    pf_log(LOG_NOTICE, &fields, "an operator begins a handover of domain %s to this host",
+           canonical);
     begin_try(begin);
 }
 
@@ -570,13 +727,19 @@ static void on_started_begin(PfBusCall *call, const char *name G_GNUC_UNUSED, GB
                              gpointer data)
 {
     g_autoptr(GError) error = NULL;
-    PfFerry *ferry = ferry_of_xml(data, xml, &error);
+    gsize size;
+    const void *text = g_bytes_get_data(xml, &size);
+    g_autoptr(PfDomain) domain = pf_domain_parse(text, size, &error);
+    PfFerry *ferry = domain ? find_open_ferry(data, domain->uuid) : NULL;
 
     if (error) {
         pf_bus_call_fail(call, error);
-    } else if (!ferry || pf_ferry_get_role(ferry) != PF_ROLE_DESTINATION) {
+    } else if (!ferry || pf_ferry_get_role(ferry) != PF_ROLE_DESTINATION ||
+               pf_ferry_get_view(ferry)->by_hand) {
         pf_bus_call_reply(call);
     } else {
+        /* A daemon that was restarted meanwhile doesn't know it. */
+        pf_ferry_set_policy(ferry, &domain->policy);
         pf_ferry_wait_gate(ferry, call);
     }
 }
@@ -589,20 +752,33 @@ static void on_released_call(const char *name G_GNUC_UNUSED, GBytes *xml, gpoint
     }
 }
 
+static PfFerry *find_ferry(PfManager *m, const char *id, GError **error)
+{
+    PfFerry *ferry = g_hash_table_lookup(m->ferries, id);
+    if (!ferry) {
+        g_set_error(error, PF_ERROR, PF_ERROR_NOT_FOUND, "there is no handover '%s'", id);
+    }
+    return ferry;
+}
+
+static void end_call(PfBusCall *call, const GError *error)
+{
+    if (error) {
+        pf_bus_call_fail(call, error);
+    } else {
+        pf_bus_call_reply(call);
+    }
+}
+
 static void override(PfManager *m, PfBusCall *call, const char *id, PfEvent event)
 {
     g_autoptr(GError) error = NULL;
-    PfFerry *ferry = g_hash_table_lookup(m->ferries, id);
+    PfFerry *ferry = find_ferry(m, id, &error);
 
-    if (!ferry) {
-        g_set_error(&error, PF_ERROR, PF_ERROR_NOT_FOUND, "there is no handover '%s'", id);
-        pf_bus_call_fail(call, error);
-    } else if (pf_ferry_override(ferry, event, &error)) {
+    if (ferry && pf_ferry_override(ferry, event, &error)) {
         m->counters[COUNT_OVERRIDDEN].value++;
-        pf_bus_call_reply(call);
-    } else {
-        pf_bus_call_fail(call, error);
     }
+    end_call(call, error);
 }
 
 static void on_activate(PfBusCall *call, const char *id, gpointer data)
@@ -615,9 +791,90 @@ static void on_rollback(PfBusCall *call, const char *id, gpointer data)
     override(data, call, id, PF_EV_ROLLBACK);
 }
 
+static void on_hold(PfBusCall *call, const char *id, gpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    PfFerry *ferry = find_ferry(data, id, &error);
+
+    if (ferry) {
+        pf_ferry_hold(ferry, &error);
+    }
+    end_call(call, error);
+}
+
+static void on_release(PfBusCall *call, const char *id, gpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    PfFerry *ferry = find_ferry(data, id, &error);
+
+    if (ferry) {
+        pf_ferry_release(ferry, &error);
+    }
+    end_call(call, error);
+}
+
+/* Gives up an open handover: nothing in the databases is touched, and what is there is not taken up
+ * again. */
+static void give_up(PfManager *m, PfFerry *ferry)
+{
+    const PfHandoverView *view = pf_ferry_get_view(ferry);
+    const PfLogFields fields = {.message_id = PF_MESSAGE_OPERATOR_FORGET,
+                                .domain = view->domain,
+                                .domain_uuid = view->uuid,
+                                .handover = view->id,
+                                .phase = view->phase,
+                                .role = view->role,
+                                .source = view->source,
+                                .destination = view->destination};
+    pf_log(LOG_WARNING, &fields,
+           "an operator gives up handover %s of domain %s in phase '%s'; its marker stays in the "
+           "northbound database",
+           view->id, view->uuid, view->phase);
+    g_hash_table_add(m->forgotten, g_strdup(view->id));
+    if (pf_ferry_get_role(ferry) == PF_ROLE_DESTINATION) {
+        pf_runtime_set_incoming(view->uuid, NULL);
+    }
+}
+
+static void on_forget(PfBusCall *call, const char *id, gpointer data)
+{
+    PfManager *m = data;
+    g_autoptr(GError) error = NULL;
+    PfFerry *ferry = find_ferry(m, id, &error);
+
+    if (ferry && !pf_ferry_is_ended(ferry) && !pf_ferry_is_stuck(ferry)) {
+        g_set_error(&error, PF_ERROR, PF_ERROR_WRONG_PHASE,
+                    "handover '%s' is open and not stuck: only one that has stood in a phase "
+                    "without a time limit for longer than teardown-timeout can be given up",
+                    id);
+    } else if (ferry) {
+        GList *ended = g_queue_find_custom(&m->ended, id, (GCompareFunc)strcmp);
+        if (ended) {
+            g_free(ended->data);
+            g_queue_delete_link(&m->ended, ended);
+        } else {
+            give_up(m, ferry);
+        }
+        forget_ferry(m, id);
+        notify(m);
+        schedule_look(m);
+    }
+    end_call(call, error);
+}
+
+static void on_reload(PfBusCall *call, gpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) need_restart = pf_manager_reload(data, &error);
+
+    pf_bus_call_set_strings(call, (const char *const *)need_restart);
+    end_call(call, error);
+}
+
 static void on_bus_acquired(gpointer data)
 {
     PfManager *m = data;
+    m->ready = TRUE;
     sd_notify(0, "READY=1");
     notify(m);
 }
@@ -631,7 +888,7 @@ static void on_bus_lost(const char *why, gpointer data G_GNUC_UNUSED)
 static void on_bus_fatal(const GError *error, gpointer data)
 {
     PfManager *m = data;
-    m->fatal(error, m->fatal_data);
+    m->fatal(error, m->data);
 }
 
 static const PfBusOps bus_ops = {
@@ -643,6 +900,11 @@ static const PfBusOps bus_ops = {
     .released = on_released_call,
     .activate = on_activate,
     .rollback = on_rollback,
+    .hold = on_hold,
+    .release = on_release,
+    .preplug = on_preplug,
+    .reload = on_reload,
+    .forget = on_forget,
 };
 
 /* ---- libvirt ---- */
@@ -742,7 +1004,7 @@ static void on_ovs_changed(gpointer data)
                 g_set_error(&error, PF_ERROR, PF_ERROR_FAILED,
                             "this host's system-id has changed from %s to %s; starting anew",
                             m->chassis, chassis);
-                m->fatal(error, m->fatal_data);
+                m->fatal(error, m->data);
                 g_error_free(error);
                 return;
             }
@@ -778,6 +1040,85 @@ static void on_ovs_changed(gpointer data)
     on_db_changed(m);
 }
 
+/* ---- configuration ---- */
+
+static gboolean set_tls(const PfConfig *config, GError **error)
+{
+    return (!config->ssl_certificate && !config->ssl_ca_cert) ||
+           pf_ovsdb_set_tls(config->ssl_private_key, config->ssl_certificate, config->ssl_ca_cert,
+                            error);
+}
+
+/* Whether 'remote' (NULL: none) is one that can be connected to. */
+static gboolean check_remote(const char *key, const char *remote, GError **error)
+{
+    g_autofree char *checked = remote ? pf_ovsdb_check_remote(remote, error) : NULL;
+    if (remote && !checked) {
+        g_prefix_error(error, "%s: ", key);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+/* A setting that can't change while the daemon runs keeps its value. */
+static void keep(char **now, char **next, const char *key, GStrvBuilder *need_restart)
+{
+    if (!g_str_equal(*now, *next)) {
+        char *given = *next;
+        *next = *now;
+        *now = given;
+        g_strv_builder_add(need_restart, key);
+    }
+}
+
+static char **follow_config(PfManager *m, GError **error)
+{
+    g_autoptr(PfConfig) next = m->load(m->data, error);
+    g_autoptr(GStrvBuilder) need_restart = g_strv_builder_new();
+
+    if (!next || !check_remote("ovs-db", next->ovs_db, error) ||
+        !check_remote("ovn-nb", next->ovn_nb, error) ||
+        !check_remote("ovn-sb", next->ovn_sb, error) || !set_tls(next, error) ||
+        !pf_ovs_set_remote(m->env.ovs, next->ovs_db, error)) {
+        return NULL;
+    }
+    keep(&m->config->libvirt_uri, &next->libvirt_uri, "libvirt-uri", need_restart);
+    keep(&m->config->integration_bridge, &next->integration_bridge, "integration-bridge",
+         need_restart);
+
+    PfConfig *old = m->config;
+    m->config = g_steal_pointer(&next);
+    m->env.config = m->config;
+    pf_config_free(old);
+
+    g_autoptr(GPtrArray) open = open_ferries(m);
+    for (guint i = 0; i < open->len; i++) {
+        expect_domain(g_ptr_array_index(open, i)); /* its hook has limits by the configuration */
+    }
+    on_ovs_changed(m);
+    schedule_look(m); /* the history may be shorter now */
+    return g_strv_builder_end(need_restart);
+}
+
+char **pf_manager_reload(PfManager *m, GError **error)
+{
+    if (m->ready) {
+        sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" G_GINT64_FORMAT, g_get_monotonic_time());
+    }
+    char **need_restart = follow_config(m, error);
+    if (need_restart) {
+        const PfLogFields fields = {.message_id = PF_MESSAGE_RELOADED};
+        g_autofree char *keys = g_strjoinv(", ", need_restart);
+        pf_log(*keys ? LOG_WARNING : LOG_INFO, &fields, "the configuration was reloaded%s%s",
+               *keys ? "; only a restart can follow " : "", keys);
+    }
+    if (m->ready) {
+        sd_notify(0, "READY=1");
+        notify(m);
+    }
+    return need_restart;
+}
+
 /* ---- life ---- */
 
 static void free_ferry(gpointer data)
@@ -785,8 +1126,9 @@ static void free_ferry(gpointer data)
     pf_ferry_free(data);
 }
 
-PfManager *pf_manager_new(const PfConfig *config, sd_event *event, const char *bus_address,
-                          PfManagerFatal fatal, gpointer data, GError **error)
+PfManager *pf_manager_new(PfConfig *config, PfManagerLoad load, sd_event *event,
+                          const char *bus_address, PfManagerFatal fatal, gpointer data,
+                          GError **error)
 {
     static const char *const count_names[N_COUNTS] = {
         [COUNT_STARTED] = "handovers-started",       [COUNT_DONE] = "handovers-done",
@@ -796,12 +1138,14 @@ PfManager *pf_manager_new(const PfConfig *config, sd_event *event, const char *b
     g_autoptr(PfManager) m = g_new0(PfManager, 1);
 
     m->config = config;
+    m->load = load;
     m->fatal = fatal;
-    m->fatal_data = data;
+    m->data = data;
     m->started = g_get_real_time();
     m->ferries = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_ferry);
     m->begins = g_ptr_array_new_with_free_func(begin_free);
     m->bad_markers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    m->forgotten = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_queue_init(&m->ended);
     for (guint i = 0; i < N_COUNTS; i++) {
         m->counters[i].name = count_names[i];
@@ -822,9 +1166,7 @@ PfManager *pf_manager_new(const PfConfig *config, sd_event *event, const char *b
         return NULL;
     }
     m->loop = pf_ovsdb_loop_new(NULL);
-    if ((config->ssl_certificate || config->ssl_ca_cert) &&
-        !pf_ovsdb_set_tls(config->ssl_private_key, config->ssl_certificate, config->ssl_ca_cert,
-                          error)) {
+    if (!set_tls(config, error)) {
         return NULL;
     }
     show_states(m);
@@ -860,6 +1202,8 @@ void pf_manager_free(PfManager *m)
     pf_bus_free(m->bus);
     pf_ovsdb_loop_free(m->loop);
     g_hash_table_unref(m->bad_markers);
+    g_hash_table_unref(m->forgotten);
+    pf_config_free(m->config);
     g_free(m->chassis);
     g_free(m->nb_remote);
     g_free(m->sb_remote);

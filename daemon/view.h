@@ -23,12 +23,18 @@ typedef struct {
 } PfPhaseView;
 
 typedef struct {
-    const char *id;     /* unique on this host, for as long as the handover is shown; constant */
-    const char *domain; /* the domain's name on this host; NULL until libvirt has told it */
-    const char *uuid;   /* the domain's UUID; constant */
-    const char *role;   /* "source" or "destination": this host's part; constant */
-    gint64 started_us;  /* constant */
+    const char *id;      /* unique on this host, for as long as the handover is shown; constant */
+    const char *domain;  /* the domain's name on this host; NULL until libvirt has told it */
+    const char *uuid;    /* the domain's UUID; constant */
+    const char *role;    /* "source" or "destination": this host's part; constant */
+    gint64 started_us;   /* constant */
+    gboolean by_hand;    /* begun by PrePlug; constant */
+    gint64 ended_us;     /* 0: it is open */
+    const char *outcome; /* "done" or "undone" once it has ended */
     const char *phase;
+    gint64 deadline_us;      /* when the time of what it waits for is over; 0: it has no limit */
+    const char *waiting;     /* what it waits for, one sentence; empty once it has ended */
+    gboolean held;           /* by an operator, at the gate */
     const char *source;      /* chassis name */
     const char *destination; /* chassis name */
     const char *peer;        /* the other host's name, if it is known */
@@ -58,11 +64,15 @@ typedef struct {
 
 /* Which of a handover's properties have changed. */
 typedef enum {
-    PF_HANDOVER_PHASE = 1 << 0, /* phase and phases; also sends PhaseChanged */
+    PF_HANDOVER_PHASE = 1 << 0, /* phase and phases; also sends PhaseChanged; of an ended one also
+                                 * ended_us and outcome */
     PF_HANDOVER_PORTS = 1 << 1,
     PF_HANDOVER_HOSTS = 1 << 2, /* source, destination, peer */
     PF_HANDOVER_ERROR = 1 << 3,
     PF_HANDOVER_DOMAIN = 1 << 4,
+    PF_HANDOVER_HELD = 1 << 5,
+    PF_HANDOVER_DEADLINE = 1 << 6,
+    PF_HANDOVER_WAITING = 1 << 7,
 } PfHandoverChange;
 
 /* Which of the manager's properties have changed.  Counters are not announced, only read. */

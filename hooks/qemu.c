@@ -8,7 +8,9 @@
  *     migrate begin   portferryd binds the domain's ports to this host as well; an error stops the
  *                     migration before it begins
  *     started begin   waits until this host's network is ready for them, if portferryd expects the
- *                     domain; an error stops the migration before memory is copied
+ *                     domain; an error stops the migration before memory is copied.  portferryd
+ *                     says how long that may take, and may say so anew (an operator holds the
+ *                     gate), in the file by which it expects the domain
  *     release end     tells portferryd, if it expects the domain; always succeeds
  *     anything else   succeeds at once
  *
@@ -23,6 +25,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +58,10 @@
 #define RELEASE_LIMIT_US (G_USEC_PER_SEC / 2)
 #define CONFIG_LIMIT_US (2 * G_USEC_PER_SEC)
 
+/* Whatever the file of an expected domain says: somewhat more than the longest ready-timeout and
+ * the longest hold-timeout one after the other. */
+#define STARTED_LIMIT_MAX_US (G_GINT64_CONSTANT(2) * 60 * 60 * G_USEC_PER_SEC)
+
 typedef enum {
     OP_NONE,
     OP_MIGRATE_BEGIN,
@@ -79,6 +86,9 @@ static struct sockaddr_un journal_address = {.sun_family = AF_UNIX};
 static const char *domain_name; /* printable */
 static gint64 started_us;
 
+/* The file by which portferryd expects the domain, once it is known to: see extend(). */
+static char *expected_path;
+
 static void journal_send(const char *entry, size_t length)
 {
     ssize_t n;
@@ -102,9 +112,69 @@ static void __attribute__((noreturn)) execute_verdict(void)
     _exit(verdict.status);
 }
 
+/* Sets the deadline, in the clock of g_get_monotonic_time().  setitimer() can't fail like this, and
+ * its clock isn't the one that gets set.  Async-signal-safe. */
+static void set_deadline_at(gint64 deadline_us)
+{
+    gint64 left_us = MAX(deadline_us - g_get_monotonic_time(), 1000);
+    struct itimerval timer = {
+        .it_value = {.tv_sec = left_us / G_USEC_PER_SEC, .tv_usec = left_us % G_USEC_PER_SEC},
+    };
+
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* The same, counted from the start of the process. */
+static void set_deadline(gint64 limit_us)
+{
+    set_deadline_at(started_us + limit_us);
+}
+
+/* Reads the file by which portferryd expects the domain.  Async-signal-safe. */
+static gboolean read_expected(PfIncoming *incoming)
+{
+    char text[PF_INCOMING_MAX + 1];
+    int fd = open(expected_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = -1;
+
+    if (fd >= 0) {
+        n = read(fd, text, sizeof(text));
+        close(fd);
+    }
+    return n > 0 && n <= PF_INCOMING_MAX && pf_incoming_parse(text, (gsize)n, incoming);
+}
+
+/* Until when portferryd will have answered at the gate. */
+static gint64 expected_deadline(const PfIncoming *incoming)
+{
+    gint64 limit = MIN(incoming->limit, STARTED_LIMIT_MAX_US);
+
+    return MIN(MAX(started_us + limit, incoming->until), started_us + STARTED_LIMIT_MAX_US) +
+           STARTED_GRACE_US;
+}
+
+/* Whether portferryd has said meanwhile that it takes longer.  Async-signal-safe. */
+static gboolean extend(void)
+{
+    PfIncoming incoming;
+    gint64 deadline;
+
+    if (expected_path == NULL || !read_expected(&incoming))
+        return FALSE;
+    deadline = expected_deadline(&incoming);
+    if (deadline <= g_get_monotonic_time())
+        return FALSE;
+    set_deadline_at(deadline);
+    return TRUE;
+}
+
 static void on_alarm(int signal_number)
 {
-    execute_verdict();
+    int saved = errno;
+
+    if (!extend())
+        execute_verdict();
+    errno = saved;
 }
 
 static void block_alarm(int how)
@@ -162,21 +232,9 @@ static void __attribute__((noreturn)) give_up(PfPolicy policy, const char *why)
     execute_verdict();
 }
 
-/* Sets the deadline, counted from the start of the process.  setitimer() can't fail like this, and
- * its clock isn't the one that gets set. */
-static void set_deadline(gint64 limit_us)
-{
-    gint64 left_us = MAX(started_us + limit_us - g_get_monotonic_time(), 1000);
-    struct itimerval timer = {
-        .it_value = {.tv_sec = left_us / G_USEC_PER_SEC, .tv_usec = left_us % G_USEC_PER_SEC},
-    };
-
-    setitimer(ITIMER_REAL, &timer, NULL);
-}
-
 static void handle_alarm(void)
 {
-    struct sigaction action = {.sa_handler = on_alarm};
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
 
     sigemptyset(&action.sa_mask);
     sigaction(SIGALRM, &action, NULL);
@@ -265,6 +323,8 @@ static char *find_uuid(const GByteArray *xml)
     const char *end;
     g_autofree char *text = NULL;
 
+    if (xml->len == 0)
+        return NULL;
     start = memmem(xml->data, xml->len, open, strlen(open));
     if (start == NULL)
         return NULL;
@@ -292,21 +352,42 @@ static gboolean expects_any(void)
     return found;
 }
 
-static gboolean expects(const char *uuid)
+/* Returns the path of the file by which portferryd expects the domain, or NULL if it doesn't. */
+static char *find_expected(const char *uuid)
 {
     g_autofree char *path = NULL;
 
     if (uuid == NULL)
-        return FALSE;
+        return NULL;
     path = g_build_filename(path_of("PF_HOOK_INCOMING", PF_RUNTIME_INCOMING_DIR), uuid, NULL);
-    return access(path, F_OK) == 0;
+    return access(path, F_OK) == 0 ? g_steal_pointer(&path) : NULL;
 }
 
-/* One method call, reply included.  The timer bounds it, sd-bus need not. */
+typedef struct {
+    gboolean over;
+    int result;
+    sd_bus_error *error;
+} Reply;
+
+static int on_reply(sd_bus_message *message, void *userdata, sd_bus_error *unused)
+{
+    Reply *reply = userdata;
+
+    reply->over = TRUE;
+    if (sd_bus_message_is_method_error(message, NULL)) {
+        sd_bus_error_copy(reply->error, sd_bus_message_get_error(message));
+        reply->result = -sd_bus_message_get_errno(message);
+    }
+    return 0;
+}
+
+/* One method call, reply included.  The timer bounds it, sd-bus need not; and sd_bus_call() would
+ * give up (before systemd 250) when the timer's handler returns. */
 static int call(const char *member, const GByteArray *xml, sd_bus_error *error)
 {
     sd_bus *bus = NULL;
     sd_bus_message *message = NULL;
+    Reply reply = {.error = error};
     int r;
 
     /* DBUS_SYSTEM_BUS_ADDRESS, or the system bus. */
@@ -323,8 +404,17 @@ static int call(const char *member, const GByteArray *xml, sd_bus_error *error)
         (r = sd_bus_message_append_array(message, 'y', xml->data, xml->len)) < 0)
         return r;
 
+    r = sd_bus_call_async(bus, NULL, message, on_reply, &reply, UINT64_MAX);
+    while (r >= 0 && !reply.over) {
+        r = sd_bus_process(bus, NULL);
+        if (r == 0 && !reply.over)
+            r = sd_bus_wait(bus, UINT64_MAX);
+        if (r == -EINTR)
+            r = 0;
+    }
+
     /* The process ends soon after; freeing bus and message would only take time. */
-    return sd_bus_call(bus, message, UINT64_MAX, error, NULL);
+    return r < 0 ? r : reply.result;
 }
 
 /* Asks portferryd for its verdict, and ends with it: its refusal is final, 'policy' is for when it
@@ -379,6 +469,9 @@ static void __attribute__((noreturn)) started_begin(void)
 {
     g_autoptr(GByteArray) xml = g_byte_array_new();
     g_autofree char *uuid = NULL;
+    g_autofree char *path = NULL;
+    PfIncoming incoming = {0};
+    PfPolicy otherwise;
     PfConfig *config;
 
     if (!expects_any())
@@ -397,17 +490,29 @@ static void __attribute__((noreturn)) started_begin(void)
         give_up(PF_POLICY_PROCEED, why);
     }
     uuid = find_uuid(xml);
-    if (!expects(uuid))
+    path = find_expected(uuid);
+    if (path == NULL)
         _exit(EXIT_SUCCESS);
 
-    set_verdict(config->on_not_ready, "portferryd did not answer in time");
-    ask("StartedBegin", config->on_not_ready, xml);
+    /* What portferryd says goes for this domain and this moment; the configuration is for when it
+     * says nothing. */
+    otherwise = config->on_not_ready;
+    block_alarm(SIG_BLOCK);
+    expected_path = g_steal_pointer(&path);
+    if (read_expected(&incoming)) {
+        otherwise = incoming.otherwise;
+        set_deadline_at(expected_deadline(&incoming));
+    }
+    block_alarm(SIG_UNBLOCK);
+    set_verdict(otherwise, "portferryd did not answer in time");
+    ask("StartedBegin", otherwise, xml);
 }
 
 static void __attribute__((noreturn)) release_end(void)
 {
     g_autoptr(GByteArray) xml = g_byte_array_new();
     g_autofree char *uuid = NULL;
+    g_autofree char *path = NULL;
 
     if (!expects_any())
         _exit(EXIT_SUCCESS);
@@ -417,7 +522,8 @@ static void __attribute__((noreturn)) release_end(void)
     if (!read_xml(xml))
         _exit(EXIT_SUCCESS);
     uuid = find_uuid(xml);
-    if (expects(uuid)) {
+    path = find_expected(uuid);
+    if (path != NULL) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
 
         /* portferryd acknowledges at once.  Leaving earlier would lose the message: portferryd asks

@@ -35,6 +35,9 @@ static const PfConfigKey keys[] = {
     {"ready-timeout", PF_CONFIG_DURATION, "10", SECONDS(0.1), SECONDS(300),
      G_STRUCT_OFFSET(PfConfig, ready_timeout), NULL,
      "Seconds that the destination may take to have every port's flows installed"},
+    {"hold-timeout", PF_CONFIG_DURATION, "300", SECONDS(1), SECONDS(3600),
+     G_STRUCT_OFFSET(PfConfig, hold_timeout), NULL,
+     "Seconds that an operator may hold a handover at the gate; then on-not-ready decides"},
     {"release-timeout", PF_CONFIG_DURATION, "3", SECONDS(0), SECONDS(60),
      G_STRUCT_OFFSET(PfConfig, release_timeout), NULL,
      "Seconds that the destination waits for the source to let go of a port; 0: not at all"},
@@ -83,6 +86,11 @@ static const char *const policy_names[] = {
     [PF_POLICY_PROCEED] = "proceed",
     [PF_POLICY_REFUSE] = "refuse",
 };
+
+const char *pf_policy_name(PfPolicy policy)
+{
+    return policy_names[policy];
+}
 
 const PfConfigKey *pf_config_keys(gsize *n_keys)
 {

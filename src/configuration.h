@@ -33,6 +33,7 @@ typedef struct {
 
     gint64 preplug_timeout;  /* northbound transaction of the pre-plug */
     gint64 ready_timeout;    /* from the pre-plug to all ports ready, at the gate */
+    gint64 hold_timeout;     /* how long an operator may hold the gate, from Hold on */
     gint64 release_timeout;  /* how long the destination waits for the source to let go */
     gint64 teardown_timeout; /* from the activation until the source must be clean */
     gint64 incoming_timeout; /* from the pre-plug until QEMU must exist */
@@ -90,3 +91,6 @@ bool pf_config_set(PfConfig *config, const char *name, const char *value, GError
 /* Returns the value of 'key' as the file would have it; "" for an unset optional string.  Free with
  * g_free(). */
 char *pf_config_get(const PfConfig *config, const PfConfigKey *key);
+
+/* Returns a policy's word, "proceed" or "refuse".  Static. */
+const char *pf_policy_name(PfPolicy policy);

@@ -29,6 +29,8 @@ typedef enum {
     PLACE_DOMAIN,
     PLACE_NAME,
     PLACE_UUID,
+    PLACE_METADATA,
+    PLACE_POLICY,
     PLACE_DEVICES,
     PLACE_INTERFACE,
     PLACE_MAC,
@@ -47,6 +49,7 @@ static const struct {
     {PLACE_NOWHERE, "domain", PLACE_DOMAIN},
     {PLACE_DOMAIN, "name", PLACE_NAME},
     {PLACE_DOMAIN, "uuid", PLACE_UUID},
+    {PLACE_DOMAIN, "metadata", PLACE_METADATA},
     {PLACE_DOMAIN, "devices", PLACE_DEVICES},
     {PLACE_DEVICES, "interface", PLACE_INTERFACE},
     {PLACE_INTERFACE, "mac", PLACE_MAC},
@@ -67,6 +70,7 @@ typedef struct {
     PfDomain *domain;
     GHashTable *seen; /* iface-ids of domain->ports, borrowed from them */
     GString *text;    /* of the name or the UUID, while inside it */
+    bool has_policy;
 
     /* While inside an <interface>: */
     guint n_interfaces; /* so far, to name one in an error */
@@ -91,6 +95,21 @@ static void port_free(PfDomainPort *port)
     g_free(port);
 }
 
+void pf_domain_policy_copy(PfDomainPolicy *to, const PfDomainPolicy *from)
+{
+    char *strategy = g_strdup(from->activation_strategy);
+
+    g_free(to->activation_strategy);
+    *to = *from;
+    to->activation_strategy = strategy;
+}
+
+void pf_domain_policy_clear(PfDomainPolicy *policy)
+{
+    g_free(policy->activation_strategy);
+    *policy = (PfDomainPolicy){0};
+}
+
 void pf_domain_free(PfDomain *domain)
 {
     if (!domain) {
@@ -99,6 +118,7 @@ void pf_domain_free(PfDomain *domain)
     g_free(domain->name);
     g_free(domain->uuid);
     g_ptr_array_unref(domain->ports);
+    pf_domain_policy_clear(&domain->policy);
     g_free(domain);
 }
 
@@ -130,23 +150,27 @@ static void G_GNUC_PRINTF(2, 3) fail_interface(Parser *parser, const char *forma
     fail(parser, "interface %u (MAC address %s) %s", parser->n_interfaces, mac, text);
 }
 
-/* Returns the value of the attribute 'name', or NULL.  libxml2 hands over five pointers for each:
- * name, prefix, namespace, and the value's beginning and end. */
+/* The value of the attribute at 'attr', of which libxml2 hands over five pointers: name, prefix,
+ * namespace, and the value's beginning and end. */
+static char *attribute_value(const xmlChar **attr)
+{
+    /* Unless told to replace entities, the parser leaves an ampersand, however it was written,
+     * as this character reference for the tree builder to replace. */
+    g_autoptr(GString) value = g_string_new_len((const char *)attr[3], attr[4] - attr[3]);
+
+    g_string_replace(value, "&#38;", "&", 0);
+    return g_strdup(value->str);
+}
+
+/* Returns the value of the attribute 'name', or NULL. */
 static char *attribute(const char *name, int n_attributes, const xmlChar **attributes)
 {
     for (int i = 0; i < n_attributes; i++) {
         const xmlChar **attr = attributes + 5 * i;
 
-        if (attr[2] || strcmp((const char *)attr[0], name) != 0) {
-            continue;
+        if (!attr[2] && strcmp((const char *)attr[0], name) == 0) {
+            return attribute_value(attr);
         }
-
-        /* Unless told to replace entities, the parser leaves an ampersand, however it was written,
-         * as this character reference for the tree builder to replace. */
-        g_autoptr(GString) value = g_string_new_len((const char *)attr[3], attr[4] - attr[3]);
-
-        g_string_replace(value, "&#38;", "&", 0);
-        return g_strdup(value->str);
     }
     return NULL;
 }
@@ -234,6 +258,71 @@ static void end_interface(Parser *parser)
     g_clear_pointer(&parser->interface_id, g_free);
 }
 
+/* A policy's values are checked by the configuration's own rules, which know what is too long. */
+static void set_policy(Parser *parser, const char *name, const char *value)
+{
+    PfDomainPolicy *policy = &parser->domain->policy;
+    g_autoptr(PfConfig) config = pf_config_new();
+    g_autoptr(GError) error = NULL;
+    g_autofree char *safe = pf_printable(value);
+
+    if (strcmp(name, "off") == 0) {
+        if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0) {
+            fail(parser, "portferry's policy has off='%s', which is neither 'yes' nor 'no'", safe);
+        }
+        policy->off = strcmp(value, "yes") == 0;
+        return;
+    }
+    if (strcmp(name, "ready-timeout") != 0 && strcmp(name, "on-not-ready") != 0 &&
+        strcmp(name, "activation-strategy") != 0) {
+        g_autofree char *safe_name = pf_printable(name);
+
+        fail(parser,
+             "portferry's policy has the attribute '%s'; there are off, ready-timeout, "
+             "on-not-ready and activation-strategy",
+             safe_name);
+        return;
+    }
+    if (!pf_config_set(config, name, value, &error)) {
+        fail(parser, "portferry's policy: %s", error->message);
+    } else if (strcmp(name, "ready-timeout") == 0) {
+        policy->ready_timeout = config->ready_timeout;
+    } else if (strcmp(name, "on-not-ready") == 0) {
+        policy->has_on_not_ready = TRUE;
+        policy->on_not_ready = config->on_not_ready;
+    } else {
+        policy->activation_strategy = g_strdup(config->activation_strategy);
+    }
+}
+
+/* An element of our own namespace in <metadata>. */
+static void begin_policy(Parser *parser, const char *element, int n_attributes,
+                         const xmlChar **attributes)
+{
+    g_autofree char *safe = pf_printable(element);
+
+    if (strcmp(element, "policy") != 0) {
+        fail(parser,
+             "the metadata has an element '%s' in the namespace " PF_DOMAIN_POLICY_URI
+             ", where there is 'policy' alone",
+             safe);
+        return;
+    }
+    if (parser->has_policy) {
+        fail(parser, "the metadata has two policies for portferry");
+        return;
+    }
+    parser->has_policy = true;
+    for (int i = 0; i < n_attributes && !parser->error; i++) {
+        const xmlChar **attr = attributes + 5 * i;
+        g_autofree char *value = attribute_value(attr);
+
+        if (!attr[1]) { /* one with a prefix is somebody else's */
+            set_policy(parser, (const char *)attr[0], value);
+        }
+    }
+}
+
 static void end_name(Parser *parser)
 {
     if (parser->domain->name) {
@@ -281,6 +370,12 @@ static void on_start_element(void *user_data, const xmlChar *name, const xmlChar
     if (parser->error) {
         return;
     }
+    if (parent == PLACE_METADATA && g_strcmp0((const char *)uri, PF_DOMAIN_POLICY_URI) == 0) {
+        place = PLACE_POLICY;
+    } else if (parent == PLACE_POLICY) {
+        fail(parser, "portferry's policy has an element inside; it has attributes only");
+        return;
+    }
     if (parser->depth == 0 && place != PLACE_DOMAIN) {
         g_autofree char *safe = pf_printable((const char *)name);
 
@@ -298,6 +393,9 @@ static void on_start_element(void *user_data, const xmlChar *name, const xmlChar
     case PLACE_NAME:
     case PLACE_UUID:
         g_string_truncate(parser->text, 0);
+        break;
+    case PLACE_POLICY:
+        begin_policy(parser, (const char *)name, n_attributes, attributes);
         break;
     case PLACE_INTERFACE:
         begin_interface(parser, n_attributes, attributes);
@@ -324,6 +422,7 @@ static void on_start_element(void *user_data, const xmlChar *name, const xmlChar
     case PLACE_NOWHERE:
     case PLACE_OTHER:
     case PLACE_DOMAIN:
+    case PLACE_METADATA:
     case PLACE_DEVICES:
         break;
     }
@@ -356,6 +455,11 @@ static void on_characters(void *user_data, const xmlChar *text, int size)
 
     if (!parser->error && (place == PLACE_NAME || place == PLACE_UUID)) {
         g_string_append_len(parser->text, (const char *)text, size);
+    }
+    for (int i = 0; !parser->error && place == PLACE_POLICY && i < size; i++) {
+        if (!g_ascii_isspace(text[i])) {
+            fail(parser, "portferry's policy has text inside; it has attributes only");
+        }
     }
 }
 

@@ -3,10 +3,20 @@
 
 #include <glib.h>
 
+#include "configuration.h"
 #include "text.h" /* pf_printable(): names in here may hold any character */
 
 /* The domain XML that libvirt gives its hooks and virDomainGetXMLDesc() returns: which domain, and
  * which of its interfaces may be OVN ports.  Pure. */
+
+/* What a domain's <metadata> may say about how it is carried, in place of the configuration:
+ *
+ *     <portferry:policy xmlns:portferry="urn:portferry:domain:1" ready-timeout="60"/>
+ *
+ * The attributes are those of PfDomainPolicy, spelt with hyphens.  virsh(1) writes it:
+ *     virsh metadata DOMAIN --uri urn:portferry:domain:1 --key portferry \
+ *         --config --live --set '<policy ready-timeout="60"/>' */
+#define PF_DOMAIN_POLICY_URI "urn:portferry:domain:1"
 
 /* The largest XML that is read, in bytes. */
 #define PF_DOMAIN_XML_MAX (16u * 1024 * 1024)
@@ -25,9 +35,21 @@ typedef struct {
 } PfDomainPort;
 
 typedef struct {
+    gboolean off;              /* "yes" or "no": portferry leaves the domain's ports alone */
+    gint64 ready_timeout;      /* microseconds; 0: as configured */
+    gboolean has_on_not_ready; /* else as configured */
+    PfPolicy on_not_ready;
+    char *activation_strategy; /* NULL: as configured */
+} PfDomainPolicy;
+
+void pf_domain_policy_copy(PfDomainPolicy *to, const PfDomainPolicy *from);
+void pf_domain_policy_clear(PfDomainPolicy *policy);
+
+typedef struct {
     char *name;       /* any UTF-8 that is not empty: use pf_printable() to show it */
     char *uuid;       /* canonical */
     GPtrArray *ports; /* of PfDomainPort, in the order of the XML; empty if there are none */
+    PfDomainPolicy policy;
 } PfDomain;
 
 /* Parses 'size' bytes at 'xml', which need not end in NUL.  Free with pf_domain_free().
@@ -43,7 +65,12 @@ typedef struct {
  * other than <domain> without namespace; no name or UUID, or several; and an interface with an
  * interfaceid that isn't a UUID, be it empty, or that another interface has too, or with two
  * virtualports.  libvirt writes none of these.  Such an interface is named in the error rather than
- * left out, since a port that's left out would silently lose its network. */
+ * left out, since a port that's left out would silently lose its network.
+ *
+ * The same for what is wrong in <metadata> in our own namespace, which libvirt doesn't look into:
+ * an element other than <policy> or two of them, an attribute that doesn't exist, a value that the
+ * configuration file would not have either, any content.  Deeper inside of other people's elements
+ * the namespace is nobody's business. */
 PfDomain *pf_domain_parse(const void *xml, gsize size, GError **error);
 void pf_domain_free(PfDomain *domain);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PfDomain, pf_domain_free)

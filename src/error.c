@@ -63,6 +63,10 @@ static const struct {
         "org.portferry1.Error.Denied",
         "run it as a user whom polkit allows this, and check the database's own access rules",
     },
+    [PF_ERROR_WRONG_PHASE] = {
+        "org.portferry1.Error.WrongPhase",
+        "see the handover's properties Phase and Waiting for where it stands",
+    },
 };
 /* clang-format on */
 

@@ -25,10 +25,11 @@ typedef enum {
     PF_ERROR_TIMEOUT,          /* a deadline passed */
     PF_ERROR_UNREACHABLE,      /* a database or libvirt can't be reached */
     PF_ERROR_DENIED,           /* the caller, or portferry itself, may not do that */
+    PF_ERROR_WRONG_PHASE,      /* a handover is in a phase in which that can't be done */
 } PfError;
 
 /* The number of codes: 0 to PF_N_ERRORS - 1. */
-#define PF_N_ERRORS (PF_ERROR_DENIED + 1)
+#define PF_N_ERRORS (PF_ERROR_WRONG_PHASE + 1)
 
 GQuark pf_error_quark(void);
 

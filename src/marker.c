@@ -10,6 +10,9 @@
 
 #define HANDOVER_ID_LENGTH 16
 
+/* What stands under PF_MARKER_BY_HAND, if anything does. */
+#define YES "yes"
+
 const char *const pf_marker_keys[] = {
     PF_MARKER_SOURCE,
     PF_MARKER_DESTINATION,
@@ -19,6 +22,7 @@ const char *const pf_marker_keys[] = {
     PF_MARKER_REQUESTED_CHASSIS,
     PF_MARKER_ACTIVATION_STRATEGY,
     PF_MARKER_RESUMED,
+    PF_MARKER_BY_HAND,
     NULL,
 };
 
@@ -161,6 +165,9 @@ GHashTable *pf_marker_encode(const PfMarker *marker, gint64 now, GError **error)
     if (marker->resumed) {
         put_time(table, PF_MARKER_RESUMED, marker->resumed);
     }
+    if (marker->by_hand) {
+        put(table, PF_MARKER_BY_HAND, YES);
+    }
     return table;
 }
 
@@ -182,6 +189,7 @@ PfMarker *pf_marker_decode(PfMarkerLookup lookup, gpointer user_data, gint64 now
     g_autoptr(PfMarker) marker = pf_marker_new();
     g_autofree char *started = NULL;
     g_autofree char *resumed = NULL;
+    g_autofree char *by_hand = NULL;
     const struct {
         const char *key;
         char **value;
@@ -195,6 +203,7 @@ PfMarker *pf_marker_decode(PfMarkerLookup lookup, gpointer user_data, gint64 now
         {PF_MARKER_REQUESTED_CHASSIS, &marker->requested_chassis, false},
         {PF_MARKER_ACTIVATION_STRATEGY, &marker->activation_strategy, false},
         {PF_MARKER_RESUMED, &resumed, false},
+        {PF_MARKER_BY_HAND, &by_hand, false},
     };
     const char *missing = NULL;
     bool found = false;
@@ -222,6 +231,11 @@ PfMarker *pf_marker_decode(PfMarkerLookup lookup, gpointer user_data, gint64 now
         !check_marker(marker, now, error)) {
         return NULL;
     }
+    if (by_hand && strcmp(by_hand, YES) != 0) {
+        bad_value(error, PF_MARKER_BY_HAND, by_hand, "is not '" YES "'");
+        return NULL;
+    }
+    marker->by_hand = by_hand != NULL;
     return g_steal_pointer(&marker);
 }
 

@@ -18,6 +18,7 @@
 #define PF_MARKER_REQUESTED_CHASSIS PF_MARKER_PREFIX "requested-chassis"
 #define PF_MARKER_ACTIVATION_STRATEGY PF_MARKER_PREFIX "activation-strategy"
 #define PF_MARKER_RESUMED PF_MARKER_PREFIX "resumed"
+#define PF_MARKER_BY_HAND PF_MARKER_PREFIX "by-hand"
 
 /* The longest value, in bytes.  A prior requested-chassis is a list that isn't portferry's, and may
  * well be longer: a list of eight UUIDs is 295 bytes. */
@@ -36,6 +37,7 @@ typedef struct {
     char *requested_chassis;   /* the option's value before the handover; NULL: it was absent */
     char *activation_strategy; /* likewise */
     gint64 resumed; /* when the guest ran at the destination, in the same unit; 0: not yet */
+    bool by_hand;   /* begun by PrePlug: libvirt's word about the guest doesn't count */
 } PfMarker;
 
 /* Every key of a marker, NULL-terminated: what to delete to take one away. */

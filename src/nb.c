@@ -417,6 +417,7 @@ void pf_nb_preplug(PfNb *nb, const char *const *ports, const PfMarker *marker, c
         .domain = g_strdup(marker->domain),
         .handover = g_strdup(marker->handover),
         .started = marker->started,
+        .by_hand = marker->by_hand,
     };
     ends_copy(&p->ends, p->names, ends);
     p->strategy = g_strdup(strategy);

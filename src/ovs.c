@@ -64,6 +64,11 @@ void pf_ovs_free(PfOvs *ovs)
     g_free(ovs);
 }
 
+gboolean pf_ovs_set_remote(PfOvs *ovs, const char *remote, GError **error)
+{
+    return pf_ovsdb_set_remote(ovs->db, remote, error);
+}
+
 PfOvsdbState pf_ovs_get_state(const PfOvs *ovs)
 {
     return pf_ovsdb_get_state(ovs->db);

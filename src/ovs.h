@@ -22,6 +22,7 @@ PfOvs *pf_ovs_new(PfOvsdbLoop *loop, const char *remote, const char *bridge, PfO
 void pf_ovs_free(PfOvs *ovs);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PfOvs, pf_ovs_free)
 
+gboolean pf_ovs_set_remote(PfOvs *ovs, const char *remote, GError **error);
 PfOvsdbState pf_ovs_get_state(const PfOvs *ovs);
 
 /* A key of the Open_vSwitch row's external_ids ("system-id", "ovn-remote"), NULL if it has none.

@@ -35,7 +35,6 @@ STRICT_POLICY = """
     <allow receive_type="signal"/>
     <allow send_destination="org.freedesktop.DBus"/>
   </policy>
-  <include>%s</include>
 """
 
 
@@ -54,14 +53,16 @@ def wait_for(condition, seconds=10, what="condition"):
 class Bus:
     """A dbus-daemon of one's own."""
 
-    def __init__(self, policy_file=None):
+    def __init__(self, *policy_files):
         # Short: a socket's path may have 107 bytes. Other users must get in.
         self.dir = tempfile.TemporaryDirectory(prefix="pf-bus-", dir="/tmp")
         os.chmod(self.dir.name, 0o755)
         self.socket = os.path.join(self.dir.name, "bus")
         self.address = "unix:path=" + self.socket
         self.config = os.path.join(self.dir.name, "bus.conf")
-        policy = STRICT_POLICY % policy_file if policy_file else OPEN_POLICY
+        policy = OPEN_POLICY
+        if policy_files:
+            policy = STRICT_POLICY + "".join(f"<include>{p}</include>" for p in policy_files)
         with open(self.config, "w", encoding="utf-8") as f:
             f.write(
                 '<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"'
@@ -120,13 +121,15 @@ class Bus:
             raise DBusError(err.strip())
         return json.loads(out)["data"]
 
-    def start_call(self, path, interface, method, *args):
+    def start_call(self, path, interface, method, *args, user=None, interactive=True):
         """Starts a call and returns its process; communicate() and returncode tell the end."""
+        command = ["busctl", "--address=" + self.address, "--timeout=180",
+                   f"--allow-interactive-authorization={'yes' if interactive else 'no'}",
+                   "call", "org.portferry1", path, interface, method, *args]
+        if user is not None:
+            command = ["setpriv", "--reuid", str(user), "--clear-groups", *command]
         return subprocess.Popen(
-            ["busctl", "--address=" + self.address, "--timeout=60", "call", "org.portferry1",
-             path, interface, method, *args],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 class DBusError(Exception):

@@ -111,6 +111,36 @@ static void on_rollback(PfBusCall *call, const char *id, gpointer userdata)
     say("call %u rollback %s", keep(call), id);
 }
 
+static void on_hold(PfBusCall *call, const char *id, gpointer userdata)
+{
+    say("call %u hold %s", keep(call), id);
+}
+
+static void on_release(PfBusCall *call, const char *id, gpointer userdata)
+{
+    say("call %u release %s", keep(call), id);
+}
+
+static void on_preplug(PfBusCall *call, const char *uuid, const char *const *ports,
+                       const char *source, gpointer userdata)
+{
+    g_autofree char *joined = g_strjoinv(",", (char **)ports);
+
+    pf_bus_call_set_handover(call, "h-new");
+    say("call %u preplug '%s' '%s' '%s'", keep(call), uuid, joined, source);
+}
+
+static void on_reload(PfBusCall *call, gpointer userdata)
+{
+    pf_bus_call_set_strings(call, (const char *const[]){"libvirt-uri", "ovs-db", NULL});
+    say("call %u reload", keep(call));
+}
+
+static void on_forget(PfBusCall *call, const char *id, gpointer userdata)
+{
+    say("call %u forget %s", keep(call), id);
+}
+
 static const PfBusOps ops = {
     .acquired = on_acquired,
     .lost = on_lost,
@@ -120,6 +150,11 @@ static const PfBusOps ops = {
     .released = on_released,
     .activate = on_activate,
     .rollback = on_rollback,
+    .hold = on_hold,
+    .release = on_release,
+    .preplug = on_preplug,
+    .reload = on_reload,
+    .forget = on_forget,
 };
 
 static void enter_phase(Handover *h, const char *phase)
@@ -178,6 +213,17 @@ static void obey(char **w)
         h->view.last_error = g_strdup(w[2]);
         h->view.peer = "host-b";
         pf_bus_handover_changed(bus, &h->view, PF_HANDOVER_ERROR | PF_HANDOVER_HOSTS);
+    } else if (g_str_equal(w[0], "hold") && n == 2) {
+        h->view.held = TRUE;
+        h->view.deadline_us = 7000000;
+        h->view.waiting = "an operator";
+        pf_bus_handover_changed(bus, &h->view,
+                                PF_HANDOVER_HELD | PF_HANDOVER_DEADLINE | PF_HANDOVER_WAITING);
+    } else if (g_str_equal(w[0], "end") && n == 4) {
+        h->view.ended_us = g_ascii_strtoll(w[2], NULL, 10);
+        h->view.outcome = g_strdup(w[3]);
+        enter_phase(h, w[3]);
+        pf_bus_handover_changed(bus, &h->view, PF_HANDOVER_PHASE);
     } else if (g_str_equal(w[0], "remove") && n == 2) {
         pf_bus_handover_removed(bus, &h->view);
         g_hash_table_remove(handovers, w[1]);

@@ -174,6 +174,97 @@ def test_calls():
         m.expect_nothing("gone")
 
 
+def test_operator_calls():
+    """What they get, and what their replies carry."""
+    with Bus() as bus, manager(bus) as m:
+        m.do(f"add h-1 vm1 {UUID} destination running")
+        for n, method in enumerate(("Hold", "Release", "Forget"), 1):
+            call = bus.start_call(path_of("h-1"), HANDOVER, method)
+            m.expect(f"call {n} {method.lower()} h-1$")
+            m.do(f"reply {n}")
+            out, _ = call.communicate(timeout=10)
+            assert (call.returncode, out) == (0, "")
+        for n, (ports, source) in enumerate(((("1", "p"), ""), (("0",), "hv 1"),
+                                             (("3", "a", "", "b c"), "x")), 4):
+            call = bus.start_call(ROOT, MANAGER, "PrePlug", "sass", UUID, *ports, source)
+            m.expect(f"call {n} preplug '{UUID}' '{','.join(ports[1:])}' '{source}'$")
+            m.do(f"reply {n}")
+            out, _ = call.communicate(timeout=10)
+            assert out.strip() == f'o "{path_of("h-new")}"', out
+        call = bus.start_call(ROOT, MANAGER, "Reload")
+        m.expect("call 7 reload$")
+        m.do("reply 7")
+        out, _ = call.communicate(timeout=10)
+        assert out.strip() == 'as 2 "libvirt-uri" "ovs-db"', out
+        call = bus.start_call(ROOT, MANAGER, "Reload")
+        m.expect("call 8 reload$")
+        m.do("fail 8 2 line-7")  # PF_ERROR_BAD_CONFIG
+        _, err = call.communicate(timeout=10)
+        assert call.returncode != 0 and "line-7" in err
+
+
+def test_held():
+    with Bus() as bus, manager(bus) as m, Monitor(bus) as monitor:
+        m.do(f"add h vm1 {UUID} destination binding")
+        path = path_of("h")
+        assert bus.get(path, HANDOVER, "Held") is False
+        assert bus.get(path, HANDOVER, "ByHand") is False
+        assert bus.get(path, HANDOVER, "Deadline") == 0
+        m.do("hold h")
+        _, (_, changed, _) = monitor.signal("PropertiesChanged")
+        assert {k: v["data"] for k, v in changed.items()} == {
+            "Held": True, "Deadline": 7000000, "Waiting": "an operator"}
+
+
+def test_history():
+    """What has ended, the last one first."""
+    with Bus() as bus, manager(bus) as m, Monitor(bus) as monitor:
+        for name in ("a", "b", "c", "d"):
+            m.do(f"add {name} vm-{name} {UUID} destination binding")
+        assert bus.get(path_of("a"), HANDOVER, "Ended") == 0
+        assert bus.get(path_of("a"), HANDOVER, "Outcome") == ""
+        m.do("end c 2000000 undone")
+        assert monitor.signal("PhaseChanged")[1][1] == "undone"
+        _, (_, changed, _) = monitor.signal("PropertiesChanged")
+        assert set(changed) == {"Phase", "Phases", "Ended", "Outcome"}
+        assert changed["Ended"]["data"] == 2000000 and changed["Outcome"]["data"] == "undone"
+        m.do("end a 3000000 done")
+        m.do("end d 1000000 done")
+        m.do("error a late")
+        history = bus.call(ROOT, MANAGER, "ListHistory")[0]
+        assert [(h[0], h[1], h[2], *h[7:]) for h in history] == [
+            (path_of("a"), "a", "vm-a", 1000000, 3000000, "done", "late"),
+            (path_of("c"), "c", "vm-c", 1000002, 2000000, "undone", ""),
+            (path_of("d"), "d", "vm-d", 1000003, 1000000, "done", "")]
+        assert history[0][3:7] == [UUID, "destination", "chassis-a", "chassis-b"]
+        assert len(bus.call(ROOT, MANAGER, "ListHandovers")[0]) == 4
+        m.do("remove a")
+        assert len(bus.call(ROOT, MANAGER, "ListHistory")[0]) == 2
+
+
+def test_documented():
+    """Each member has a comment in front of it, and each argument is in it."""
+    with open(INTERFACE_XML, encoding="utf-8") as f:
+        tree = ElementTree.parse(
+            f, ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True)))
+    members = 0
+    for interface in tree.getroot().iter("interface"):
+        before = None
+        for member in interface:
+            if isinstance(member.tag, str):
+                members += 1
+                name = member.get("name")
+                assert before is not None, f"{name} has no comment"
+                for arg in member.findall("arg"):
+                    assert f"@{arg.get('name')}:" in before, (name, arg.get("name"))
+                if member.tag != "property":
+                    assert before.strip().startswith(name + ":"), name
+                before = None
+            else:
+                before = member.text
+    assert members > 30
+
+
 def test_error_names():
     with Bus() as bus, manager(bus) as m:
         call = bus.start_call(ROOT, MANAGER, "MigrateBegin", "say", "vm1", "0")
@@ -217,7 +308,7 @@ def test_only_root():
             (path_of("h-1"), HANDOVER, "Rollback"),
         ):
             fails(lambda: bus.call(path, interface, method, *args, user=NOBODY),
-                  "Access denied")
+                  "only root may do that")
         m.expect_nothing("call|released")
         assert len(bus.call(ROOT, MANAGER, "ListHandovers", user=NOBODY)[0]) == 1
     return None
@@ -232,12 +323,13 @@ def test_policy():
         for path, interface, method, *args in (
             (ROOT, MANAGER, "MigrateBegin", "say", "vm1", "0"),
             (ROOT, MANAGER, "Released", "say", "vm1", "0"),
-            (path_of("h-1"), HANDOVER, "Activate"),
+            (ROOT, PROPERTIES, "Set", "ssv", MANAGER, "Chassis", "s", "x"),
         ):
-            fails(lambda: bus.call(path, interface, method, *args, user=NOBODY))
+            fails(lambda: bus.call(path, interface, method, *args, user=NOBODY), "ccess denied")
         m.expect_nothing("call|released")
         assert len(bus.call(ROOT, MANAGER, "ListHandovers", user=NOBODY)[0]) == 1
         assert bus.call(ROOT, MANAGER, "GetHandoverByDomain", "s", "vm1", user=NOBODY)
+        assert bus.call(ROOT, MANAGER, "ListHistory", user=NOBODY) == [[]]
         assert bus.call(ROOT, PROPERTIES, "GetAll", "s", MANAGER, user=NOBODY)
         assert bus.call(ROOT, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects",
                         user=NOBODY)
@@ -331,6 +423,10 @@ if __name__ == "__main__":
         test_properties,
         test_handover,
         test_calls,
+        test_operator_calls,
+        test_held,
+        test_history,
+        test_documented,
         test_error_names,
         test_caller_leaves,
         test_only_root,

@@ -6,6 +6,7 @@
  *     ok       answers with success
  *     refuse   answers with org.portferry1.Error.NotReady
  *     slow     answers with success after 2 s
+ *     later    the same after 4 s
  *     silent   never answers
  *     die      ends when it is asked
  *     garbage  answers with a result that nobody expects
@@ -49,6 +50,8 @@ static int on_call(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 1;
     if (strcmp(mode, "slow") == 0)
         sleep(2);
+    if (strcmp(mode, "later") == 0)
+        sleep(4);
     return sd_bus_reply_method_return(m, NULL);
 }
 

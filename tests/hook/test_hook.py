@@ -79,11 +79,14 @@ class World:
                 return entries
             entries.append(dict(line.split("=", 1) for line in data.split("\n")))
 
-    def expect(self, *uuids):
+    def expect(self, *uuids, text=""):
+        """Makes the files of these domains, by a rename as portferryd does."""
         os.makedirs(self.incoming, exist_ok=True)
         for uuid in uuids:
-            with open(os.path.join(self.incoming, uuid), "w", encoding="utf-8"):
-                pass
+            path = os.path.join(self.incoming, uuid)
+            with open(path + ".new", "w", encoding="utf-8") as f:
+                f.write(text)
+            os.rename(path + ".new", path)
 
     def env(self, **more):
         return {
@@ -350,6 +353,71 @@ def test_started_missing():
                 d.thaw()
 
 
+def test_started_own_limit():
+    """portferryd says for this domain how long it takes, and what follows if it doesn't answer."""
+    for missing, not_ready in POLICIES:
+        check = passes if missing == "proceed" else refuses  # the opposite of not_ready
+        with Bus() as bus, World(both(missing, not_ready), bus.address) as w:
+            with daemon(bus, "silent"):
+                w.expect(UUID, text=f"1500000 0 {missing}\n")
+                r = w.hook("started", "begin")
+                assert 3.45 < r.seconds < 3.5 + SLACK, r
+                check(r, within=3.5 + SLACK)
+            with daemon(bus, "slow"):  # 2 s
+                passes(w.hook("started", "begin"), within=2 + SLACK)
+            check(w.hook("started", "begin"))  # nobody has the name
+    for text in ("x", "1500000", "1500000 0", "1500000 0 refuse", "1500000 0 maybe\n",
+                 "-1 0 refuse\n", "1500000  0 refuse\n", "9" * 30 + " 0 refuse\n",
+                 "1500000 0 refuse\nmore\n", "0" * 70 + " 0 refuse\n"):
+        with World(both("proceed", "proceed")) as w:
+            w.expect(UUID, text=text)
+            passes(w.hook("started", "begin"))  # as the configuration says
+
+
+def test_started_held():
+    """An operator holds the gate while the hook waits: the limit grows, but there still is one."""
+    def now():
+        return int(time.monotonic() * 1e6)
+
+    with Bus() as bus, World(both("proceed", "refuse"), bus.address) as w:
+        with daemon(bus, "silent") as d:
+            w.expect(UUID, text="500000 0 refuse\n")
+
+            def later(seconds, function):
+                timer = threading.Timer(seconds, function)
+                timer.start()
+                return timer
+
+            begin = time.monotonic()
+            timer = later(1, lambda: w.expect(UUID, text=f"500000 {now() + 3000000} refuse\n"))
+            r = w.hook("started", "begin")
+            timer.join()
+            assert 5.9 < time.monotonic() - begin < 6 + 2 * SLACK, r  # 1 + 3 + 2 of grace
+            refuses(r, "did not answer in time", within=6 + 2 * SLACK)
+
+            # Held for long, and then portferryd dies: that is noticed at once.
+            w.expect(UUID, text=f"500000 {now() + 600000000} refuse\n")
+            timer = later(4, d.kill)
+            r = w.hook("started", "begin")
+            timer.join()
+            refuses(r, after=3.9, within=4 + SLACK)
+
+        # Not expected any more when the time is over: no extension.
+        with daemon(bus, "silent"):
+            w.expect(UUID, text="500000 0 refuse\n")
+            timer = later(1, lambda: os.unlink(os.path.join(w.incoming, UUID)))
+            refuses(w.hook("started", "begin"), after=2.4, within=STARTED_LIMIT + SLACK)
+            timer.join()
+
+        # The extension doesn't disturb the call that is under way.
+        with daemon(bus, "later"):  # 4 s
+            w.expect(UUID, text="500000 0 refuse\n")
+            timer = later(1, lambda: w.expect(UUID, text=f"500000 {now() + 9000000} refuse\n"))
+            r = w.hook("started", "begin")
+            timer.join()
+            assert r.status == 0 and 3.9 < r.seconds < 4 + SLACK, r
+
+
 def test_started_stdin_never_ends():
     """It isn't known whether the domain is expected, so it must not be stopped."""
     with Bus() as bus, World(both("refuse", "refuse"), bus.address) as w, daemon(bus, "refuse"):
@@ -455,6 +523,8 @@ if __name__ == "__main__":
         test_started_not_expected,
         test_started,
         test_started_missing,
+        test_started_own_limit,
+        test_started_held,
         test_started_stdin_never_ends,
         test_release,
         test_bad_configuration,

@@ -22,15 +22,13 @@
 
 static volatile sig_atomic_t stopped;
 
-static void
-on_signal(int number)
+static void on_signal(int number)
 {
     (void)number;
     stopped = 1;
 }
 
-static long long
-now(void)
+static long long now(void)
 {
     struct timespec ts;
 
@@ -38,8 +36,7 @@ now(void)
     return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
-static int
-on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event, int detail,
+static int on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event, int detail,
                         void *data)
 {
     (void)connection;
@@ -48,16 +45,14 @@ on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event, int detai
     return 0;
 }
 
-static void
-on_iteration(virConnectPtr connection, virDomainPtr domain, int iteration, void *data)
+static void on_iteration(virConnectPtr connection, virDomainPtr domain, int iteration, void *data)
 {
     (void)connection;
     (void)data;
     printf("%lld %s iteration %d\n", now(), virDomainGetName(domain), iteration);
 }
 
-static void
-on_job_completed(virConnectPtr connection, virDomainPtr domain,
+static void on_job_completed(virConnectPtr connection, virDomainPtr domain,
                              virTypedParameterPtr params, int n_params, void *data)
 {
     int operation = -1;
@@ -68,8 +63,7 @@ on_job_completed(virConnectPtr connection, virDomainPtr domain,
     printf("%lld %s job-completed %d\n", now(), virDomainGetName(domain), operation);
 }
 
-static void
-on_qemu(virConnectPtr connection, virDomainPtr domain, const char *event,
+static void on_qemu(virConnectPtr connection, virDomainPtr domain, const char *event,
                     long long seconds, unsigned int micros, const char *details, void *data)
 {
     (void)connection;
@@ -79,8 +73,7 @@ on_qemu(virConnectPtr connection, virDomainPtr domain, const char *event,
            seconds * 1000000000LL + micros * 1000LL);
 }
 
-static void
-register_event(virConnectPtr connection, int id,
+static void register_event(virConnectPtr connection, int id,
                            virConnectDomainEventGenericCallback callback)
 {
     if (virConnectDomainEventRegisterAny(connection, NULL, id, callback, NULL, NULL) < 0) {
@@ -89,15 +82,13 @@ register_event(virConnectPtr connection, int id,
     }
 }
 
-static void
-on_timeout(int timer, void *data)
+static void on_timeout(int timer, void *data)
 {
     (void)timer;
     (void)data;
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     struct sigaction action = {.sa_handler = on_signal};
     virConnectPtr connection;

@@ -33,8 +33,7 @@ static const int forwarded[] = {
     SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT,
 };
 
-static void
-wait_for_the_end(void)
+static void wait_for_the_end(void)
 {
     char line[8];
     ssize_t n;
@@ -52,8 +51,7 @@ wait_for_the_end(void)
 
 /* The owner's output may be a pipe that somebody reads to its end, and a host
  * that is kept must not hold it open. */
-static void
-let_go_of_the_output(void)
+static void let_go_of_the_output(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
@@ -65,8 +63,7 @@ let_go_of_the_output(void)
 
 /* Process 1 of the new PID namespace: the kernel ends everything in it when
  * this process ends. */
-static int
-be_init(int ready)
+static int be_init(int ready)
 {
     /* Orphans end up here, and none of them shall stay a zombie. */
     signal(SIGCHLD, SIG_IGN);
@@ -93,8 +90,7 @@ be_init(int ready)
     return 0;
 }
 
-static int
-hold(const char *hostname)
+static int hold(const char *hostname)
 {
     int ready[2];
     char byte;
@@ -139,8 +135,7 @@ hold(const char *hostname)
     return 0;
 }
 
-static void
-join(int proc, const char *name)
+static void join(int proc, const char *name)
 {
     char path[32];
     int fd;
@@ -153,8 +148,7 @@ join(int proc, const char *name)
     close(fd);
 }
 
-static int
-enter(const char *pid, char **command)
+static int enter(const char *pid, char **command)
 {
     static const char *const names[] = {"uts", "ipc", "net", "pid", "mnt"};
     char path[32];
@@ -223,8 +217,7 @@ enter(const char *pid, char **command)
     }
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "hold") == 0) {
         return hold(argv[2]);

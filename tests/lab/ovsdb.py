@@ -23,14 +23,18 @@ class Ovsdb:
     """A connection to a database server's Unix socket."""
 
     def __init__(self, path, database):
+        self._path = path
         self._database = database
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(10)
-        self._socket.connect(path)
         self._decoder = json.JSONDecoder()
-        self._buffer = ""
         self._id = 0
         self._lock = threading.Lock()
+        self._connect()
+
+    def _connect(self):
+        self._buffer = ""
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(10)
+        self._socket.connect(self._path)
 
     def close(self):
         self._socket.close()
@@ -68,8 +72,16 @@ class Ovsdb:
             if columns:
                 operation["columns"] = columns[0]
             operations.append(operation)
+        with self._lock:
+            try:
+                results = self._transact(operations)
+            except ConnectionError:
+                # The server was restarted; there is no harm in asking twice.
+                self._socket.close()
+                self._connect()
+                results = self._transact(operations)
         return [[{key: _plain(value) for key, value in row.items()} for row in result["rows"]]
-                for result in self.transact(*operations)]
+                for result in results]
 
     def _send(self, message):
         self._socket.sendall(json.dumps(message).encode())

@@ -61,15 +61,13 @@ static struct record *records;
 static size_t n_records, max_records;
 static volatile sig_atomic_t stopped;
 
-static void
-on_signal(int number)
+static void on_signal(int number)
 {
     (void)number;
     stopped = 1;
 }
 
-static int64_t
-now(clockid_t clock)
+static int64_t now(clockid_t clock)
 {
     struct timespec ts;
 
@@ -77,16 +75,14 @@ now(clockid_t clock)
     return ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
-static void
-record(char kind, uint64_t sequence, int64_t time)
+static void record(char kind, uint64_t sequence, int64_t time)
 {
     if (n_records < max_records) {
         records[n_records++] = (struct record){sequence, time, kind};
     }
 }
 
-static uint16_t
-checksum(const void *data, size_t length)
+static uint16_t checksum(const void *data, size_t length)
 {
     const uint16_t *words = data;
     uint32_t sum = 0;
@@ -99,8 +95,7 @@ checksum(const void *data, size_t length)
     return (uint16_t)~sum;
 }
 
-static void
-send_request(int fd, uint16_t id, uint64_t token, uint64_t sequence)
+static void send_request(int fd, uint16_t id, uint64_t token, uint64_t sequence)
 {
     struct request request = {
         .header = {.type = ICMP_ECHO, .un.echo = {.id = id, .sequence = htons((uint16_t)sequence)}},
@@ -114,8 +109,7 @@ send_request(int fd, uint16_t id, uint64_t token, uint64_t sequence)
     record(n == sizeof request ? 's' : 'e', sequence, time);
 }
 
-static int64_t
-arrival_time(struct msghdr *message)
+static int64_t arrival_time(struct msghdr *message)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
@@ -128,8 +122,7 @@ arrival_time(struct msghdr *message)
     return now(CLOCK_REALTIME);
 }
 
-static void
-receive_replies(int fd, uint16_t id, uint64_t token)
+static void receive_replies(int fd, uint16_t id, uint64_t token)
 {
     for (;;) {
         uint8_t packet[256];
@@ -164,8 +157,7 @@ receive_replies(int fd, uint16_t id, uint64_t token)
     }
 }
 
-static int
-open_socket(const char *interface, const struct sockaddr_in *target)
+static int open_socket(const char *interface, const struct sockaddr_in *target)
 {
     struct icmp_filter filter = {.data = ~(1U << ICMP_ECHOREPLY)};
     int on = 1, buffer = 4 * 1024 * 1024;
@@ -193,8 +185,7 @@ open_socket(const char *interface, const struct sockaddr_in *target)
     return fd;
 }
 
-static int
-open_timer(int64_t interval)
+static int open_timer(int64_t interval)
 {
     int64_t first = now(CLOCK_MONOTONIC) + interval;
     struct itimerspec spec = {
@@ -210,8 +201,7 @@ open_timer(int64_t interval)
 }
 
 /* On a machine with few CPUs, what is measured competes with the measuring. */
-static void
-become_urgent(int priority)
+static void become_urgent(int priority)
 {
     struct sched_param param = {.sched_priority = priority};
 
@@ -223,8 +213,7 @@ become_urgent(int priority)
     }
 }
 
-static void
-write_records(const char *path)
+static void write_records(const char *path)
 {
     FILE *f = fopen(path, "we");
 
@@ -240,8 +229,7 @@ write_records(const char *path)
     }
 }
 
-static void
-usage(FILE *f)
+static void usage(FILE *f)
 {
     fputs("usage: probe [OPTION...] ADDRESS OUTPUT\n"
           "  --interface NAME   send from this interface\n"
@@ -253,8 +241,7 @@ usage(FILE *f)
           f);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static const struct option options[] = {
         {"interface", required_argument, NULL, 'i'},

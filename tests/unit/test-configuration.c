@@ -72,6 +72,7 @@ static void test_defaults(void)
     g_assert_cmpint(config->on_not_ready, ==, PF_POLICY_REFUSE);
     g_assert_cmpint(config->preplug_timeout, ==, 5 * G_USEC_PER_SEC);
     g_assert_cmpint(config->ready_timeout, ==, 10 * G_USEC_PER_SEC);
+    g_assert_cmpint(config->hold_timeout, ==, 300 * G_USEC_PER_SEC);
     g_assert_cmpint(config->release_timeout, ==, 3 * G_USEC_PER_SEC);
     g_assert_cmpint(config->teardown_timeout, ==, 30 * G_USEC_PER_SEC);
     g_assert_cmpint(config->incoming_timeout, ==, 60 * G_USEC_PER_SEC);
@@ -95,7 +96,7 @@ static void test_table(void)
     gsize n = 0;
     const PfConfigKey *keys = pf_config_keys(&n);
 
-    g_assert_cmpuint(n, ==, 17);
+    g_assert_cmpuint(n, ==, 18);
     for (gsize i = 0; i < n; i++) {
         g_autoptr(PfConfig) config = pf_config_new();
         g_autoptr(GError) error = NULL;
@@ -232,6 +233,7 @@ static void test_good_values(void)
                   "on-not-ready=proceed\n"
                   "preplug-timeout=\t0.1\n"
                   "ready-timeout=300\n"
+                  "hold-timeout=3600\n"
                   "release-timeout=0\n"
                   "teardown-timeout=3600.000\n"
                   "incoming-timeout=1.0000019\n"
@@ -250,6 +252,7 @@ static void test_good_values(void)
     g_assert_cmpint(config->on_not_ready, ==, PF_POLICY_PROCEED);
     g_assert_cmpint(config->preplug_timeout, ==, 100000);
     g_assert_cmpint(config->ready_timeout, ==, 300 * G_USEC_PER_SEC);
+    g_assert_cmpint(config->hold_timeout, ==, 3600 * (gint64)G_USEC_PER_SEC);
     g_assert_cmpint(config->release_timeout, ==, 0);
     g_assert_cmpint(config->teardown_timeout, ==, 3600 * (gint64)G_USEC_PER_SEC);
     g_assert_cmpint(config->incoming_timeout, ==, 1000001);
@@ -284,6 +287,7 @@ static void test_bad_values(void)
           "-5",   "+5",         "5s", "5 s",  "1e1",       "0x5",        "inf",
           "nan",  "5,5",        ".",  ".5",   "5.",        "5.5.5",      "99999999999999999999999",
           "five", "5 # comment"}},
+        {"hold-timeout", {"", "0", "0.9", "3600.1", "1h"}},
         {"release-timeout", {"", "60.1", "-0", "-1"}},
         {"history", {"", "-1", "1.5", "100001", "+1", "0x10", "99999999999999999999", "many"}},
         {"activation-strategy",
@@ -322,7 +326,7 @@ static void test_unknown(void)
         {"ON-NOT-READY", "on-not-ready"},
         {"ready_timeout", "ready-timeout"},
         {"readytimeout", "ready-timeout"},
-        {"timeout", "ready-timeout"},
+        {"timeout", "hold-timeout"},
         {"histroy", "history"},
         {"history[de]", "history"},
         {"ovn-nd", "ovn-nb"},

@@ -546,6 +546,114 @@ static void test_no_secrets(void)
     }
 }
 
+/* ---- the domain's own policy ---- */
+
+#define POLICY(attributes) \
+    HEAD_WITH("<portferry:policy xmlns:portferry='" PF_DOMAIN_POLICY_URI "' " attributes "/>")
+#define HEAD_WITH(metadata) HEAD "<metadata>" metadata "</metadata></domain>"
+
+static void test_policy(void)
+{
+    static const char *const none[] = {
+        HEAD "</domain>",
+        HEAD_WITH(""),
+        POLICY(""),
+        POLICY("off='no'"),
+        POLICY("x:later='1' xmlns:x='urn:x'"),
+        HEAD_WITH("<policy off='yes'/>"),
+        HEAD_WITH("<portferry:policy xmlns:portferry='urn:portferry:domain:2' off='yes'/>"),
+        /* Deeper inside, it's somebody else's; and outside of <metadata> libvirt has no such thing. */
+        HEAD_WITH("<a:a xmlns:a='urn:a'><policy xmlns='" PF_DOMAIN_POLICY_URI "' of='1'/></a:a>"),
+        HEAD "<policy xmlns='" PF_DOMAIN_POLICY_URI "' of='1'/></domain>",
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(none); i++) {
+        g_autoptr(PfDomain) domain = parse_good(none[i]);
+
+        g_assert_false(domain->policy.off);
+        g_assert_cmpint(domain->policy.ready_timeout, ==, 0);
+        g_assert_false(domain->policy.has_on_not_ready);
+        g_assert_null(domain->policy.activation_strategy);
+    }
+
+    g_autoptr(PfDomain) off = parse_good(POLICY("off='yes'"));
+
+    g_assert_true(off->policy.off);
+
+    /* As virsh metadata writes it, and as a person may. */
+    static const char *const all[] = {
+        POLICY("ready-timeout='2.5' on-not-ready='proceed' activation-strategy='rarp,garp'"),
+        HEAD_WITH("<o:o xmlns:o='urn:o'>x</o:o>\n <policy xmlns='" PF_DOMAIN_POLICY_URI "'"
+                  " activation-strategy=' rarp,garp ' on-not-ready=\"proceed\""
+                  " ready-timeout='&#50;.5'>\n \n</policy>"),
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(all); i++) {
+        g_autoptr(PfDomain) domain = parse_good(all[i]);
+        PfDomainPolicy copy = {.activation_strategy = g_strdup("old")};
+
+        pf_domain_policy_copy(&copy, &domain->policy);
+        pf_domain_policy_copy(&copy, &copy);
+        g_assert_false(copy.off);
+        g_assert_cmpint(copy.ready_timeout, ==, 2500000);
+        g_assert_true(copy.has_on_not_ready);
+        g_assert_cmpint(copy.on_not_ready, ==, PF_POLICY_PROCEED);
+        g_assert_cmpstr(copy.activation_strategy, ==, "rarp,garp");
+        pf_domain_policy_clear(&copy);
+        g_assert_null(copy.activation_strategy);
+    }
+
+    g_autoptr(PfDomain) refuse = parse_good(POLICY("on-not-ready='refuse'"));
+
+    g_assert_true(refuse->policy.has_on_not_ready);
+    g_assert_cmpint(refuse->policy.on_not_ready, ==, PF_POLICY_REFUSE);
+}
+
+static void test_bad_policy(void)
+{
+    static const struct {
+        const char *xml, *wanted;
+    } cases[] = {
+        {POLICY("of='yes'"), "the attribute 'of'; there are off, ready-timeout"},
+        {POLICY("OFF='yes'"), "the attribute 'OFF'"},
+        {POLICY("off=''"), "off=''"},
+        {POLICY("off='true'"), "neither 'yes' nor 'no'"},
+        {POLICY("ready-timeout=''"), "ready-timeout"},
+        {POLICY("ready-timeout='5s'"), "without a unit"},
+        {POLICY("ready-timeout='0'"), "not between 0.1 and 300 seconds"},
+        {POLICY("ready-timeout='301'"), "not between 0.1 and 300 seconds"},
+        {POLICY("on-not-ready='Refuse'"), "neither 'proceed' nor 'refuse'"},
+        {POLICY("activation-strategy=''"), "activation-strategy is empty"},
+        {POLICY("activation-strategy='none'"), "not a list of rarp"},
+        {POLICY("hold-timeout='5'"), "the attribute 'hold-timeout'"},
+        {POLICY("libvirt-uri='qemu:///system'"), "the attribute 'libvirt-uri'"},
+        {HEAD_WITH("<p:police xmlns:p='" PF_DOMAIN_POLICY_URI "'/>"), "an element 'police'"},
+        {HEAD_WITH("<p:policy xmlns:p='" PF_DOMAIN_POLICY_URI "'><p:off/></p:policy>"),
+         "an element inside"},
+        {HEAD_WITH("<p:policy xmlns:p='" PF_DOMAIN_POLICY_URI "'><off/></p:policy>"),
+         "an element inside"},
+        {HEAD_WITH("<p:policy xmlns:p='" PF_DOMAIN_POLICY_URI "'> off </p:policy>"), "text inside"},
+        {HEAD_WITH("<p:policy xmlns:p='" PF_DOMAIN_POLICY_URI "'><![CDATA[x]]></p:policy>"),
+         "text inside"},
+        {HEAD_WITH("<p:policy xmlns:p='" PF_DOMAIN_POLICY_URI "'/>"
+                   "<p:policy xmlns:p='" PF_DOMAIN_POLICY_URI "'/>"), "two policies"},
+        {HEAD "<metadata/><metadata><p:policy xmlns:p='" PF_DOMAIN_POLICY_URI "' x='y'/>"
+              "</metadata></domain>", "the attribute 'x'"},
+        {POLICY("off='\x1b'"), ""},
+        {POLICY("ready-timeout='1&#10;2'"), "ready-timeout: '1\\n2'"},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        assert_bad(cases[i].xml, cases[i].wanted);
+    }
+
+    /* The first wrong one ends it, however many follow and however long it is. */
+    g_autofree char *value = g_strnfill(100000, 'x');
+    g_autofree char *xml = g_strdup_printf(POLICY("ready-timeout='%s' off='%s'"), value, value);
+
+    assert_bad(xml, "ready-timeout: 'xxx");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -566,5 +674,7 @@ int main(int argc, char **argv)
     g_test_add_func("/domain-xml/large", test_large);
     g_test_add_func("/domain-xml/deep", test_deep);
     g_test_add_func("/domain-xml/no-secrets", test_no_secrets);
+    g_test_add_func("/domain-xml/policy", test_policy);
+    g_test_add_func("/domain-xml/bad-policy", test_bad_policy);
     return g_test_run();
 }

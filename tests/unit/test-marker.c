@@ -45,6 +45,7 @@ static void assert_equal(const PfMarker *a, const PfMarker *b)
     g_assert_cmpstr(a->requested_chassis, ==, b->requested_chassis);
     g_assert_cmpstr(a->activation_strategy, ==, b->activation_strategy);
     g_assert_cmpint(a->resumed, ==, b->resumed);
+    g_assert_cmpint(a->by_hand, ==, b->by_hand);
 }
 
 static void test_decode(void)
@@ -62,6 +63,7 @@ static void test_decode(void)
     g_assert_null(marker->requested_chassis);
     g_assert_null(marker->activation_strategy);
     g_assert_cmpint(marker->resumed, ==, 0);
+    g_assert_false(marker->by_hand);
 }
 
 static void test_round_trip(void)
@@ -81,13 +83,14 @@ static void test_round_trip(void)
                     .requested_chassis = (char *)priors[i],
                     .activation_strategy = (char *)priors[j],
                     .resumed = times[k],
+                    .by_hand = (i + k) % 2,
                 };
                 g_autoptr(GError) error = NULL;
                 g_autoptr(GHashTable) table = pf_marker_encode(&marker, NOW, &error);
 
                 g_assert_no_error(error);
                 g_assert_cmpuint(g_hash_table_size(table), ==,
-                                 5u + !!priors[i] + !!priors[j] + (times[k] != 0));
+                                 5u + !!priors[i] + !!priors[j] + (times[k] != 0) + marker.by_hand);
 
                 g_autoptr(PfMarker) back = pf_marker_decode_table(table, NOW, &error);
 
@@ -170,6 +173,9 @@ static void test_nonsense(void)
         {"portferry-resumed", "-5"},
         {"portferry-resumed", "yes"},
         {"portferry-resumed", "1790086400000001"},
+        {"portferry-by-hand", ""},
+        {"portferry-by-hand", "no"},
+        {"portferry-by-hand", "Yes"},
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -279,6 +285,7 @@ static void test_keys(void)
         .requested_chassis = (char *)"",
         .activation_strategy = (char *)"rarp",
         .resumed = 1,
+        .by_hand = true,
     };
     g_autoptr(GHashTable) table = pf_marker_encode(&marker, NOW, NULL);
     guint n = 0;

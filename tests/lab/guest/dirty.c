@@ -17,8 +17,7 @@
 #define PAGE 4096L
 #define TICK_NS 10000000L
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     long rate = argc > 1 ? atol(argv[1]) : 0;
     long size = argc > 2 ? atol(argv[2]) : 32 * 1024;
