@@ -162,7 +162,7 @@ static void write_entry(int priority, const PfLogFields *fields, const char *gli
     }
 
     /* Without a journal, standard error is all there is. */
-    if (log_to_stderr)
+    if (suffix != NULL)
         write_to_stderr(priority, line, suffix->str);
     else if (!sent)
         write_to_stderr(priority, line, "");

@@ -484,7 +484,7 @@ static void begin_handover(Begin *begin, const PfSbFound *found, guint n, const 
         }
         source = &found[i].chassis;
     }
-    if (ports->len == 0) {
+    if (!source) { /* none of the ports is OVN's */
         begin_end(begin, NULL);
         return;
     }
@@ -1188,9 +1188,11 @@ void pf_manager_free(PfManager *m)
         return;
     }
     g_clear_handle_id(&m->look_id, g_source_remove);
+    g_autoptr(GError) stopping = NULL;
+    g_set_error(&stopping, PF_ERROR, PF_ERROR_UNREACHABLE, "portferryd is stopping");
     for (guint i = 0; i < m->begins->len; i++) {
         Begin *begin = g_ptr_array_index(m->begins, i);
-        pf_bus_call_reply(begin->call);
+        pf_bus_call_fail(begin->call, stopping);
     }
     g_ptr_array_unref(m->begins);
     g_hash_table_unref(m->ferries);

@@ -706,6 +706,7 @@ static void connector_push(PfVirt *self, LinkJobKind kind, PfVirtLink *link)
     job->kind = kind;
     job->link = link_ref(link);
     g_thread_pool_push(self->connector, job, NULL);
+    /* cppcheck-suppress memleak ; the pool's function frees it */
 }
 
 /* Connecting again; in the main thread */

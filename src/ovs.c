@@ -85,7 +85,7 @@ gint64 pf_ovs_get_flows_cfg(const PfOvs *ovs)
     const struct ovsrec_bridge *bridge;
     OVSREC_BRIDGE_FOR_EACH (bridge, pf_ovsdb_get_idl(ovs->db)) {
         if (g_str_equal(bridge->name, ovs->bridge)) {
-            return smap_get_ullong(&bridge->external_ids, "ovn-nb-cfg", (unsigned long long)-1);
+            return (gint64)smap_get_ullong(&bridge->external_ids, "ovn-nb-cfg", UINT64_MAX);
         }
     }
     return -1;
