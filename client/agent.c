@@ -17,8 +17,6 @@
 /* How long it may take to register. */
 #define START_TIMEOUT_MS 5000
 
-extern char **environ;
-
 struct PfAgent {
     pid_t pid;
 };
@@ -56,7 +54,7 @@ PfAgent *pf_agent_start(void)
         struct pollfd ready = {.fd = fds[0], .events = POLLHUP};
 
         while (poll(&ready, 1, START_TIMEOUT_MS) < 0) {
-            continue; /* a signal: there are few, and the next wait is as good */
+            /* a signal: there are few, and the next wait is as good */
         }
     }
     close(fds[0]);

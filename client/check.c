@@ -49,6 +49,7 @@ void pf_check_add(PfCheck *check, PfFindingLevel level, const char *id, const ch
     finding.text = g_strdup_vprintf(format, args);
     va_end(args);
     g_array_append_val(check->findings, finding);
+    /* cppcheck-suppress memleak ; the array owns the strings now */
 }
 
 void pf_check_add_unknown(PfCheck *check, const char *id, const char *what, const PfRun *run)

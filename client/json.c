@@ -143,6 +143,8 @@ static void write_break(GString *out, bool pretty, guint depth)
     }
 }
 
+/* As deep as what portferry puts together itself. */
+/* NOLINTNEXTLINE(misc-no-recursion) */
 static void write_value(GString *out, const PfJson *json, bool pretty, guint depth)
 {
     switch (json->type) {
@@ -284,6 +286,7 @@ static char *read_string(const char **at)
     return g_strdup(out->str);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): no deeper than MAX_DEPTH */
 static PfJson *read_container(const char **at, bool object, guint depth)
 {
     g_autoptr(PfJson) json = object ? pf_json_object() : pf_json_array();
@@ -332,6 +335,7 @@ static PfJson *read_number(const char **at)
     return pf_json_integer(value);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): no deeper than MAX_DEPTH */
 static PfJson *read_value(const char **at, guint depth)
 {
     if (depth > MAX_DEPTH) {

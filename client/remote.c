@@ -442,6 +442,7 @@ PfRemoteHandover *pf_remote_pick(GPtrArray *handovers, const char *name)
 {
     PfRemoteHandover *best = NULL;
 
+    g_return_val_if_fail(handovers != NULL, NULL);
     for (guint i = 0; i < handovers->len; i++) {
         PfRemoteHandover *h = g_ptr_array_index(handovers, i);
 
@@ -467,6 +468,7 @@ PfExit pf_remote_find(PfClient *client, const char *name, PfRemoteHandover **ret
     if (result != PF_EXIT_OK) {
         return result;
     }
+    g_return_val_if_fail(handovers != NULL, PF_EXIT_FAILED);
     found = pf_remote_pick(handovers, name);
     if (!found) {
         g_autofree char *safe = pf_safe(name);

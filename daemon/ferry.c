@@ -26,6 +26,10 @@
 #define QUEUE_SWITCHOVER 16384
 #define QUEUE_USUAL 1000
 
+/* How long the switch may go on with flows that have been replaced: its revalidators look at their
+ * cache at least twice a second. */
+#define STALE_FLOWS_MS 500
+
 typedef enum {
     BARRIER_NOT_NEEDED,
     BARRIER_NEEDED,
@@ -60,7 +64,7 @@ struct PfFerry {
 
     PfDomainPolicy policy; /* the domain's own */
 
-    guint deadline_id, check_id, gate_id, hold_id;
+    guint deadline_id, check_id, gate_id, hold_id, taps_id;
     /* When their time is over, for people (CLOCK_REALTIME); 0: not armed. */
     gint64 deadline_ends, gate_ends, hold_ends;
     gint64 gate_until; /* monotonic: the hook need not give up before; 0: as its limit says */
@@ -523,17 +527,33 @@ static void restore_queue(const char *name, gpointer data)
     }
 }
 
-/* While ovn-controller binds the port, there is a moment in which the flows that deliver to it are
- * there, and those that block it are not.  What came in then has been delivered at the source as
- * well, and must not wait here for the guest. */
-static void tend_taps(PfFerry *f, PfState entered)
+static void tend_taps(PfFerry *f, PfOvsInterface tend)
 {
-    PfOvsInterface tend = entered == PF_DST_READY    ? renew_queue
-                          : entered == PF_DST_ACTIVE ? restore_queue
-                                                     : NULL;
-    for (guint i = 0; tend && f->env->ovs && i < f->n_ports; i++) {
+    for (guint i = 0; f->env->ovs && i < f->n_ports; i++) {
         pf_ovs_foreach_claiming(f->env->ovs, f->ports[i], tend, f);
     }
+}
+
+static gboolean on_taps_stale(gpointer data)
+{
+    PfFerry *f = data;
+
+    f->taps_id = 0;
+    if (f->state == PF_DST_READY) { /* else what waits has been let in on purpose */
+        tend_taps(f, renew_queue);
+    }
+    return G_SOURCE_REMOVE;
+}
+
+/* While ovn-controller binds the port, there is a moment in which the flows that deliver to it are
+ * there, and those that block it are not; and the switch's own cache of flows may keep to the old
+ * ones for a while longer.  What came in then has been delivered at the source as well, and must
+ * not wait here for the guest. */
+static void empty_taps(PfFerry *f)
+{
+    tend_taps(f, renew_queue);
+    g_clear_handle_id(&f->taps_id, g_source_remove);
+    f->taps_id = g_timeout_add(STALE_FLOWS_MS, on_taps_stale, f);
 }
 
 /* ---- the machine ---- */
@@ -542,8 +562,10 @@ static void on_visit(PfState from, PfState to, PfEvent why, gpointer data)
 {
     PfFerry *f = data;
     f->state = to;
-    if (from != PF_DST_OPEN) { /* back to READY: what waits has been let in on purpose */
-        tend_taps(f, to);
+    if (to == PF_DST_READY && from == PF_DST_BINDING) {
+        empty_taps(f);
+    } else if (to == PF_DST_ACTIVE) {
+        tend_taps(f, restore_queue);
     }
     enter_phase(f, from, why);
     f->env->changed(f, PF_HANDOVER_PHASE, f->env->data);
@@ -654,6 +676,7 @@ static void stop(PfFerry *f)
     g_clear_handle_id(&f->check_id, g_source_remove);
     g_clear_handle_id(&f->gate_id, g_source_remove);
     g_clear_handle_id(&f->hold_id, g_source_remove);
+    g_clear_handle_id(&f->taps_id, g_source_remove);
     f->deadline_ends = f->gate_ends = f->hold_ends = 0;
     if (f->question) {
         pf_virt_ask_cancel(f->env->virt, f->question);
