@@ -395,7 +395,7 @@ def test_bus_frozen():
         begin = time.monotonic()
         for i in range(600):  # more than sd-bus queues
             m.do(f"add h-{i} vm{i} {UUID} source watch")
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 20
         bus.thaw()
         m.do("add last vm-last u source watch")
 

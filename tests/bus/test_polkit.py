@@ -151,7 +151,7 @@ def test_silent():
         end(call)
         for s in started:
             assert "polkit has not answered in time" in end(s, 1)
-        assert 9.5 < time.monotonic() - begin < 15
+        assert 9.5 < time.monotonic() - begin < 30
         p.expect_nothing("cancel")  # nobody was asked
 
 

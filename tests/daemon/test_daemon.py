@@ -486,7 +486,7 @@ def test_hold_while_waiting():
         begin = time.monotonic()
         error = ended(call)
         assert "not ready within 1.5 s" in error and "no interface here" in error, error
-        assert 1 < time.monotonic() - begin < 3
+        assert 1 < time.monotonic() - begin < 20
         host.wait_phase(path, "undone")
 
 
@@ -494,7 +494,7 @@ def test_hold_too_long():
     for answer, metadata in (("refuse", ""), ("proceed", ""),
                              ("refuse", policy("on-not-ready='refuse'"))):
         configured = "proceed" if metadata else answer
-        with world(hold_timeout=1, on_not_ready=configured) as (central, host):
+        with world(hold_timeout=5, on_not_ready=configured) as (central, host):
             assert ended(host.begin(metadata)) == ""
             path = host.only_handover()
             host.call("Hold", path=path)
@@ -520,7 +520,7 @@ def test_domain_policy():
         assert host.incoming() == (0.5, 0, "proceed")
         begin = time.monotonic()
         assert ended(host.started(own)) == ""
-        assert 0.4 < time.monotonic() - begin < 3
+        assert 0.4 < time.monotonic() - begin < 20
         assert "not ready within 0.5 s" in host.get("LastError", path)
         assert host.get("Phase", path) == "ready"
         # After a restart the hook's second call tells it again.

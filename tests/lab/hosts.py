@@ -46,7 +46,7 @@ class CommandError(LabError):
             f"{(result.stderr or result.stdout or '').strip()}")
 
 
-def wait_until(condition, what, timeout=10, interval=0.02):
+def wait_until(condition, what, timeout=30, interval=0.02):
     """Waits for a condition to be true and returns its value."""
     deadline = time.monotonic() + timeout
     while True:
@@ -202,7 +202,7 @@ class Host:
 
     # --- services ---
 
-    def start_service(self, name, command, ready=None, timeout=10, env=None):
+    def start_service(self, name, command, ready=None, timeout=30, env=None):
         """Starts a process, its output going to a log, and waits until ready."""
         with open(self.logs / f"{name}.log", "ab") as log:
             process = self.popen(command, stdout=log, stderr=log, env=env or {})
@@ -220,7 +220,7 @@ class Host:
             wait_until(is_ready, f"{name} on {self.name}", timeout)
         return service
 
-    def stop_service(self, name, signal_number=signal.SIGTERM, timeout=10):
+    def stop_service(self, name, signal_number=signal.SIGTERM, timeout=30):
         service = self.services.pop(name)
         if service.running:
             os.kill(service.pid, signal_number)
@@ -272,13 +272,13 @@ class Central(Host):
             ready=lambda: self.exists("/run/ovn/ovn-northd.pid"))
 
     def _ctl(self, name, arguments, check, timeout):
-        command = [f"ovn-{name}ctl", f"--db=unix:/run/ovn/ovn{name}_db.sock", "--timeout=10"]
+        command = [f"ovn-{name}ctl", f"--db=unix:/run/ovn/ovn{name}_db.sock", "--timeout=30"]
         return self.run([*command, *arguments], check=check, timeout=timeout).stdout.strip()
 
-    def nbctl(self, *arguments, check=True, timeout=30):
+    def nbctl(self, *arguments, check=True, timeout=60):
         return self._ctl("nb", arguments, check, timeout)
 
-    def sbctl(self, *arguments, check=True, timeout=30):
+    def sbctl(self, *arguments, check=True, timeout=60):
         return self._ctl("sb", arguments, check, timeout)
 
 
@@ -340,8 +340,8 @@ class Chassis(Host):
             ip link set br-phys up
         """)
 
-    def vsctl(self, *arguments, check=True, timeout=30):
-        return self.run(["ovs-vsctl", "--timeout=10", *arguments],
+    def vsctl(self, *arguments, check=True, timeout=60):
+        return self.run(["ovs-vsctl", "--timeout=30", *arguments],
                         check=check, timeout=timeout).stdout.strip()
 
 
@@ -469,7 +469,7 @@ class Hypervisor(Chassis):
     def remove_hook(self):
         pathlib.Path(self.path(self.HOOK)).unlink(missing_ok=True)
 
-    def start_portferryd(self, extra_args=(), env=None, timeout=10):
+    def start_portferryd(self, extra_args=(), env=None, timeout=30):
         """Starts the daemon and waits until it says that it is ready."""
         notify = "/run/portferry-lab-notify"
         self.notifications = NotifySocket(self.path(notify))

@@ -347,7 +347,7 @@ class Lab:
                               f"options:{key}=\"{value}\""]
         self.nbctl(*arguments[1:])
 
-    def wait_bound(self, port, host, timeout=10):
+    def wait_bound(self, port, host, timeout=30):
         """Until one host alone has the port."""
         def bound():
             binding = self.binding(port)
@@ -405,7 +405,7 @@ class Lab:
                         events.append(Event(int(words[0]), words[1], words[2], words[3:]))
         return events
 
-    def guest_pause(self, guest, source, destination, since, timeout=10):
+    def guest_pause(self, guest, source, destination, since, timeout=30):
         """The time a migrated guest stood still, from libvirt's events.
 
         From SUSPENDED/MIGRATED at the source to RESUMED/MIGRATED (or POSTCOPY)
