@@ -76,7 +76,8 @@ class Bus:
         if os.path.exists(self.socket):
             os.unlink(self.socket)
         self.process = subprocess.Popen(
-            ["dbus-daemon", "--nofork", "--nopidfile", "--config-file", self.config]
+            ["dbus-daemon", "--nofork", "--nopidfile", "--config-file", self.config],
+            stdout=subprocess.DEVNULL,
         )
         wait_for(lambda: os.path.exists(self.socket), what="the bus")
         return self
@@ -227,14 +228,28 @@ class Monitor(Program):
                 return message["path"], message["payload"]["data"]
 
 
-def run(tests):
-    """Runs each test; reports in TAP."""
+def limited(test, seconds):
+    """Runs a test; one that hangs gets an exception where it stands, and so cleans up."""
+    def late(_number, _frame):
+        signal.alarm(60)  # for what it does to clean up
+        raise TimeoutError(f"still here after {seconds} s")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        return test()
+    finally:
+        signal.alarm(0)
+
+
+def run(tests, seconds=120):
+    """Runs each test, for so many seconds at most; reports in TAP."""
     failed = 0
     print(f"1..{len(tests)}", flush=True)
     for i, test in enumerate(tests, 1):
         begin = time.monotonic()
         try:
-            reason = test()
+            reason = limited(test, seconds)
         except Exception as e:  # pylint: disable=broad-except
             import traceback
 

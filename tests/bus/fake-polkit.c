@@ -101,6 +101,7 @@ static const sd_bus_vtable garbage_vtable[] = {
 int main(int argc, char *argv[])
 {
     sd_bus *bus = NULL;
+    int r;
 
     if (argc != 3)
         return EXIT_FAILURE;
@@ -118,11 +119,13 @@ int main(int argc, char *argv[])
     fflush(stdout);
 
     for (;;) {
-        int r = sd_bus_process(bus, NULL);
-
+        r = sd_bus_process(bus, NULL);
+        if (r == 0)
+            r = sd_bus_wait(bus, UINT64_MAX);
         if (r < 0)
-            return EXIT_FAILURE;
-        if (r == 0 && sd_bus_wait(bus, UINT64_MAX) < 0)
-            return EXIT_FAILURE;
+            break;
     }
+    /* The bus has left: what is still queued for it holds it. */
+    sd_bus_close_unref(bus);
+    return EXIT_FAILURE;
 }

@@ -97,8 +97,9 @@ class Host:
         return p.stdout
 
     def start(self):
+        # What it starts may outlive it, and must not keep this program's own output open.
         self.libvirtd = subprocess.Popen(self.command("libvirtd", "-l"),
-                                         stderr=subprocess.DEVNULL)
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(lambda: self.virsh("list", check=False) != "", what="libvirtd")
 
     def signal(self, number):
