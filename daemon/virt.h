@@ -172,6 +172,7 @@ const char *pf_virt_job_to_string(PfVirtJob job);
 const char *pf_virt_guest_to_string(PfVirtGuestState state);
 
 /* The mappings from libvirt's numbers (virDomainEventType and its details; virDomainState and its
- * reasons).  Pure; whatever isn't known becomes the nearest "other". */
+ * reasons; virDomainJobOperation).  Pure; whatever isn't known becomes the nearest "other". */
 PfVirtEventType pf_virt_event_from_lifecycle(int event, int detail);
 PfVirtGuestState pf_virt_guest_from_state(int state, int reason, PfVirtJob job);
+PfVirtJob pf_virt_job_from_operation(int operation);
