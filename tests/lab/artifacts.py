@@ -118,6 +118,30 @@ def initramfs():
     return target
 
 
+BARE_FLAGS = [
+    "-m32", "-march=i586", "-mgeneral-regs-only", "-std=gnu17", "-O2", "-Wall", "-Wextra",
+    "-ffreestanding", "-nostdlib", "-static", "-fno-pic", "-no-pie", "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables", "-fno-delete-null-pointer-checks",
+    "-Wl,--build-id=none", "-Wl,-z,noexecstack",
+]
+
+
+def bare():
+    """The guest without an operating system, see guest/bare/bare.h."""
+    folder = HERE / "guest" / "bare"
+    sources = sorted([*folder.glob("*.c"), *folder.glob("*.S")])
+    script = folder / "link.ld"
+    target = CACHE / "bare"
+    if _outdated(target, [*sources, script, *folder.glob("*.h"), pathlib.Path(__file__)]):
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as made_in:
+            made = pathlib.Path(made_in) / "bare"
+            subprocess.run(["gcc", *BARE_FLAGS, f"-Wl,-T,{script}", "-o", str(made),
+                            *map(str, sources)], check=True)
+            made.rename(target)
+    return target
+
+
 def _copy_modules(folder):
     available = {}
     for path in (CACHE / "kernel" / "lib" / "modules").rglob("*.ko*"):

@@ -33,10 +33,17 @@ class Nic:
     kind: str = "ovs"
     bridge: str = None
     gateway: str = None
+    ip6: str = None
+    """The same for IPv6."""
+    gateway6: str = None
 
     @property
     def address(self):
         return str(ipaddress.ip_interface(self.ip).ip)
+
+    @property
+    def address6(self):
+        return str(ipaddress.ip_interface(self.ip6).ip)
 
     def xml(self):
         lines = [f"<mac address={quoteattr(self.mac)}/>", "<model type='virtio'/>",
@@ -62,11 +69,18 @@ class Nic:
 
 @dataclasses.dataclass
 class Guest:
-    """A domain, the same on every host."""
+    """A domain, the same on every host.
+
+    kind "linux" is busybox on Debian's kernel. kind "bare" is a program without
+    an operating system (guest/bare): it can only answer, stream and dirty
+    memory, but costs an emulator next to nothing, so that it hides nothing of
+    what a network does.
+    """
 
     name: str
     nics: list
-    memory_mib: int = 128
+    kind: str = "linux"
+    memory_mib: int = None
     dirty_kib: int = 0
     """How much memory the guest changes, in KiB per second."""
     programs: list = dataclasses.field(default_factory=list)
@@ -75,22 +89,33 @@ class Guest:
     metadata: str = ""
     """XML that goes into the domain's <metadata>."""
 
+    def __post_init__(self):
+        if self.memory_mib is None:
+            self.memory_mib = {"linux": 128, "bare": 8}[self.kind]
+
     @property
     def console(self):
         """The console's log, where it is on every host."""
         return f"/var/log/console-{self.name}.log"
 
     def _kernel_arguments(self):
-        words = [KERNEL_ARGUMENTS]
+        words = [KERNEL_ARGUMENTS] if self.kind == "linux" else []
         for nic in self.nics:
-            if nic.ip:
-                gateway = f",{nic.gateway}" if nic.gateway else ""
-                words.append(f"pf.nic={nic.mac.lower()},{nic.ip}{gateway}")
+            for address, gateway in ((nic.ip, nic.gateway), (nic.ip6, nic.gateway6)):
+                if address:
+                    words.append(f"pf.nic={nic.mac.lower()},{address}"
+                                 + (f",{gateway}" if gateway else ""))
         programs = list(self.programs)
         if self.dirty_kib:
             programs.append(f"dirty {self.dirty_kib}")
         words += ["pf.run=" + ",".join(shlex.split(program)) for program in programs]
         return " ".join(words)
+
+    def _boot(self):
+        if self.kind == "bare":
+            return f"<kernel>{escape(str(artifacts.bare()))}</kernel>"
+        return (f"<kernel>{escape(str(artifacts.kernel()))}</kernel>\n"
+                f"    <initrd>{escape(str(artifacts.initramfs()))}</initrd>")
 
     def xml(self):
         metadata = f"<metadata>{self.metadata}</metadata>" if self.metadata else ""
@@ -105,8 +130,7 @@ class Guest:
   <vcpu>1</vcpu>
   <os>
     <type arch='x86_64' machine='pc-i440fx-7.2'>hvm</type>
-    <kernel>{escape(str(artifacts.kernel()))}</kernel>
-    <initrd>{escape(str(artifacts.initramfs()))}</initrd>
+    {self._boot()}
     <cmdline>{escape(self._kernel_arguments())}</cmdline>
   </os>
   <features><acpi/></features>

@@ -283,11 +283,11 @@ class Lab:
         self.nbctl("ls-add", name)
         return name
 
-    def add_port(self, switch, port, mac, ip, **options):
-        """A logical port; `ip` may have a prefix length, which OVN ignores."""
-        address = str(ipaddress.ip_interface(ip).ip)
+    def add_port(self, switch, port, mac, *ips, **options):
+        """A logical port; `ips` may have a prefix length, which OVN ignores."""
+        addresses = " ".join(str(ipaddress.ip_interface(ip).ip) for ip in ips)
         arguments = ["lsp-add", switch, port, "--",
-                     "lsp-set-addresses", port, f"{mac} {address}"]
+                     "lsp-set-addresses", port, f"{mac} {addresses}"]
         if options:
             arguments += ["--", "lsp-set-options", port,
                           *[f"{key.replace('_', '-')}={value}" for key, value in options.items()]]
@@ -295,10 +295,11 @@ class Lab:
         self._ports[port] = switch
         return port
 
-    def add_nic(self, switch, ip, **options):
+    def add_nic(self, switch, ip, ip6=None, gateway=None, gateway6=None, **options):
         """A logical port and the guest interface that belongs to it."""
-        nic = Nic(mac=self.new_mac(), ip=ip, port=str(uuid.uuid4()))
-        self.add_port(switch, nic.port, nic.mac, ip, **options)
+        nic = Nic(mac=self.new_mac(), ip=ip, port=str(uuid.uuid4()), gateway=gateway, ip6=ip6,
+                  gateway6=gateway6)
+        self.add_port(switch, nic.port, nic.mac, *[one for one in (ip, ip6) if one], **options)
         return nic
 
     def nb_port(self, port):
