@@ -666,6 +666,11 @@ static gboolean check_ports(const char *const *ports, GError **error)
         g_set_error(error, PF_ERROR, PF_ERROR_INVALID_ARGUMENT, "no port is named");
         return FALSE;
     }
+    if (g_strv_length((char **)ports) > PF_DOMAIN_PORTS_MAX) {
+        g_set_error(error, PF_ERROR, PF_ERROR_INVALID_ARGUMENT, "more than %d ports are named",
+                    PF_DOMAIN_PORTS_MAX);
+        return FALSE;
+    }
     for (guint i = 0; ports[i]; i++) {
         g_autofree char *safe = pf_printable(ports[i]);
         if (!*ports[i] || !pf_text_is_clean(ports[i], PORT_NAME_MAX)) {

@@ -3,6 +3,7 @@
 #include "domain-xml.h"
 
 #include <libxml/SAX2.h>
+#include <libxml/dict.h>
 #include <libxml/parser.h>
 #include <libxml/parserInternals.h>
 #include <stdbool.h>
@@ -22,6 +23,14 @@
 
 /* As deep as libxml2 goes by default (xmlParserMaxDepth in 2.9), hence as deep as libvirt reads. */
 #define MAX_DEPTH 256
+
+/* The daemon's loop stands still while it reads, so no document may take long.  Its size alone does
+ * not see to that: libxml2 2.9 compares each attribute of an element with all others, and each
+ * prefix with all that are declared around it, and its dictionary of names stops growing at some
+ * thousand entries.  What libvirt and its users write is far below. */
+#define MAX_ATTRIBUTES 256
+#define MAX_NAMESPACES 256
+#define MAX_NAMES_SIZE (128 * 1024)
 
 typedef enum {
     PLACE_NOWHERE,
@@ -65,6 +74,8 @@ typedef struct {
     GError *error; /* the first thing that was wrong; nothing is looked at after it */
 
     Place stack[MAX_DEPTH];
+    int namespaces[MAX_DEPTH]; /* declared by each */
+    int n_namespaces;          /* by all of them */
     guint depth;
 
     PfDomain *domain;
@@ -156,10 +167,11 @@ static char *attribute_value(const xmlChar **attr)
 {
     /* Unless told to replace entities, the parser leaves an ampersand, however it was written,
      * as this character reference for the tree builder to replace. */
-    g_autoptr(GString) value = g_string_new_len((const char *)attr[3], attr[4] - attr[3]);
+    g_autofree char *value = g_strndup((const char *)attr[3], (gsize)(attr[4] - attr[3]));
+    /* Not g_string_replace(), which moves the rest at each one. */
+    g_auto(GStrv) parts = g_strsplit(value, "&#38;", -1);
 
-    g_string_replace(value, "&#38;", "&", 0);
-    return g_strdup(value->str);
+    return g_strjoinv("&", parts);
 }
 
 /* Returns the value of the attribute 'name', or NULL. */
@@ -249,6 +261,9 @@ static void end_interface(Parser *parser)
             fail_interface(parser, "has no valid MAC address");
         } else if (g_hash_table_contains(parser->seen, port->iface_id)) {
             fail_interface(parser, "has the same interfaceid as another one, %s", port->iface_id);
+        } else if (parser->domain->ports->len == PF_DOMAIN_PORTS_MAX) {
+            fail_interface(parser, "is one too many: a domain may have %d ports",
+                           PF_DOMAIN_PORTS_MAX);
         } else {
             g_hash_table_add(parser->seen, port->iface_id);
             g_ptr_array_add(parser->domain->ports, g_steal_pointer(&parser->port));
@@ -387,7 +402,13 @@ static void on_start_element(void *user_data, const xmlChar *name, const xmlChar
         fail(parser, "elements are nested more than %d deep", MAX_DEPTH);
         return;
     }
+    parser->namespaces[parser->depth] = n_namespaces;
+    parser->n_namespaces += n_namespaces;
     parser->stack[parser->depth++] = place;
+    if (parser->n_namespaces > MAX_NAMESPACES) {
+        fail(parser, "more than %d namespaces are declared at the same time", MAX_NAMESPACES);
+        return;
+    }
 
     switch (place) {
     case PLACE_NAME:
@@ -439,6 +460,7 @@ static void on_end_element(void *user_data, const xmlChar *name, const xmlChar *
 
     Place place = parser->stack[--parser->depth];
 
+    parser->n_namespaces -= parser->namespaces[parser->depth];
     if (place == PLACE_NAME) {
         end_name(parser);
     } else if (place == PLACE_UUID) {
@@ -481,10 +503,22 @@ static void G_GNUC_PRINTF(2, 3) on_error(void *user_data, const char *format, ..
         return;
     }
 
+    if (last->code == XML_ERR_NO_MEMORY) { /* which would rather have ended this process */
+        fail(parser, "its elements and attributes have too many different names");
+        return;
+    }
+
     g_autofree char *text = g_strchomp(g_strdup(last->message ? last->message : "not well-formed"));
     g_autofree char *safe = pf_printable(text);
 
     fail(parser, "%s", safe);
+}
+
+static bool has_prefix(const char *p, const char *end, const char *prefix)
+{
+    gsize length = strlen(prefix);
+
+    return (gsize)(end - p) >= length && memcmp(p, prefix, length) == 0;
 }
 
 /* libxml2 would obey an XML declaration that claims another encoding than what the bytes are in. */
@@ -511,6 +545,57 @@ static bool check_declared_encoding(const char *xml, gsize size, GError **error)
     pf_error_set(error, PF_ERROR_BAD_XML, NULL, NULL,
                  "the domain XML declares an encoding other than UTF-8: %s", safe);
     return false;
+}
+
+/* Returns where the tag at 'tag' ends, and counts its attributes by their values' quotes; NULL if
+ * it doesn't end, or is not well-formed. */
+static const char *skip_tag(const char *tag, const char *end, guint *n_attributes)
+{
+    const char *p = tag + 1;
+
+    while (p < end && *p != '>' && *p != '<') {
+        if (*p == '"' || *p == '\'') {
+            ++*n_attributes;
+            p = memchr(p + 1, *p, (gsize)(end - p - 1));
+            if (!p) {
+                return NULL;
+            }
+        }
+        p++;
+    }
+    return p < end && *p == '>' ? p + 1 : NULL;
+}
+
+/* Whether no element has too many attributes.  libxml2 has no limit, and tells of attributes only
+ * when it is done with all.  What is not well-formed ends the search: it ends the parser too. */
+static bool check_attributes(const char *xml, gsize size, GError **error)
+{
+    static const struct {
+        const char *start, *end;
+    } others[] = {{"<!--", "-->"}, {"<![CDATA[", "]]>"}, {"<?", "?>"}};
+    const char *end = xml + size;
+
+    for (const char *p = xml; p && (p = memchr(p, '<', (gsize)(end - p)));) {
+        guint n = 0;
+        gsize i = 0;
+
+        while (i < G_N_ELEMENTS(others) && !has_prefix(p, end, others[i].start)) {
+            i++;
+        }
+        if (i < G_N_ELEMENTS(others)) {
+            p += strlen(others[i].start);
+            p = memmem(p, (gsize)(end - p), others[i].end, strlen(others[i].end));
+            continue;
+        }
+        p = skip_tag(p, end, &n);
+        if (n > MAX_ATTRIBUTES) {
+            pf_error_set(error, PF_ERROR_BAD_XML, NULL, NULL,
+                         "the domain XML has an element with more than %d attributes",
+                         MAX_ATTRIBUTES);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Everything that can be said of the bytes before they're parsed. */
@@ -545,7 +630,7 @@ static bool check_bytes(const char *xml, gsize size, GError **error)
                      invalid - xml);
         return false;
     }
-    return check_declared_encoding(xml, size, error);
+    return check_declared_encoding(xml, size, error) && check_attributes(xml, size, error);
 }
 
 PfDomain *pf_domain_parse(const void *xml, gsize size, GError **error)
@@ -584,6 +669,7 @@ PfDomain *pf_domain_parse(const void *xml, gsize size, GError **error)
     parser->text = text;
 
     xmlCtxtUseOptions(ctxt, XML_PARSE_NONET);
+    xmlDictSetLimit(ctxt->dict, MAX_NAMES_SIZE);
     *ctxt->sax = handlers;
     ctxt->userData = parser;
 

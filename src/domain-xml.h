@@ -18,8 +18,14 @@
  *         --config --live --set '<policy ready-timeout="60"/>' */
 #define PF_DOMAIN_POLICY_URI "urn:portferry:domain:1"
 
-/* The largest XML that is read, in bytes. */
-#define PF_DOMAIN_XML_MAX (16u * 1024 * 1024)
+/* The largest XML that is read, in bytes: as much as can be read in less than a tenth of a second,
+ * and ten times what a domain with 200 interfaces has. */
+#define PF_DOMAIN_XML_MAX (1024u * 1024)
+
+/* The most ports that a domain is carried with: each is looked for among all others again and
+ * again.
+ */
+#define PF_DOMAIN_PORTS_MAX 1024
 
 /* An interface that Open vSwitch gets an iface-id for. */
 typedef struct {
@@ -60,7 +66,8 @@ typedef struct {
  * (type='ethernet' can't have one), with one of another type, and those without an interfaceid
  * (libvirt then makes one up while it starts the guest, another one on each host).
  *
- * PF_ERROR_BAD_XML: not UTF-8, a NUL byte, too large, nested too deeply, not well-formed, a DOCTYPE
+ * PF_ERROR_BAD_XML: not UTF-8, a NUL byte, too large, nested too deeply, more attributes,
+ * namespaces or different names than a reader can bear, or more ports, not well-formed, a DOCTYPE
  * (libvirt never writes one, and without it there is no entity to expand nor file to fetch), a root
  * other than <domain> without namespace; no name or UUID, or several; and an interface with an
  * interfaceid that isn't a UUID, be it empty, or that another interface has too, or with two

@@ -26,7 +26,7 @@ XML = f"""<domain type='kvm' id='3' xmlns:qemu='http://libvirt.org/schemas/domai
   <genid>{OTHER}</genid>
 </domain>
 """
-XML_LIMIT = 16 * 1024 * 1024
+XML_LIMIT = 1024 * 1024
 
 # Everything but the first line would take the hook beyond these.
 CONFIG = """[portferry]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include <string.h>
+#include <time.h>
 
 #include "domain-xml.h"
 #include "error.h"
@@ -255,23 +256,33 @@ static void test_order_and_case(void)
     g_assert_cmpstr(port(domain, 1)->iface_id, ==, IFACE);
 }
 
-static void test_many(void)
+/* A domain with so many ports. */
+static char *many_ports(int n)
 {
-    enum { N = 200 };
-    g_autoptr(GString) xml = g_string_new(HEAD "<devices>");
+    GString *xml = g_string_new(HEAD "<devices>");
 
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < n; i++) {
         g_string_append_printf(xml, "<interface type='bridge'><mac address='52:54:00:00:00:%02x'/>"
                                "<source bridge='br-int'/><virtualport type='openvswitch'>"
                                "<parameters interfaceid='00000000-0000-0000-0000-%012d'/>"
-                               "</virtualport><target dev='vnet%d'/></interface>", i, i, i);
+                               "</virtualport><target dev='vnet%d'/></interface>", i % 256, i, i);
     }
     g_string_append(xml, "</devices></domain>");
+    return g_string_free(xml, FALSE);
+}
 
-    g_autoptr(PfDomain) domain = parse_good(xml->str);
+static void test_many(void)
+{
+    g_autofree char *xml = many_ports(200);
+    g_autofree char *most = many_ports(PF_DOMAIN_PORTS_MAX);
+    g_autofree char *more = many_ports(PF_DOMAIN_PORTS_MAX + 1);
+    g_autoptr(PfDomain) domain = parse_good(xml);
+    g_autoptr(PfDomain) largest = parse_good(most);
 
-    g_assert_cmpuint(domain->ports->len, ==, N);
-    for (guint i = 0; i < N; i++) {
+    g_assert_cmpuint(domain->ports->len, ==, 200);
+    g_assert_cmpuint(largest->ports->len, ==, PF_DOMAIN_PORTS_MAX);
+    assert_bad(more, "interface 1025 (MAC address 52:54:00:00:00:00) is one too many");
+    for (guint i = 0; i < domain->ports->len; i++) {
         g_autofree char *target = g_strdup_printf("vnet%u", i);
 
         g_assert_cmpstr(port(domain, i)->target, ==, target);
@@ -487,18 +498,92 @@ static void test_large(void)
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(fillings); i++) {
-        g_autofree char *ten = large_document(10 * 1000 * 1000 + 4096, fillings[i]);
-        g_autoptr(PfDomain) domain = parse_good(ten);
+        g_autofree char *largest = large_document(PF_DOMAIN_XML_MAX, fillings[i]);
+        g_autofree char *larger = large_document(PF_DOMAIN_XML_MAX + 1, fillings[i]);
+        g_autofree char *ten = large_document(10 * 1000 * 1000, fillings[i]);
+        g_autoptr(PfDomain) domain = parse_good(largest);
 
         g_assert_cmpstr(port(domain, 0)->iface_id, ==, IFACE);
+        assert_bad(larger, "larger than 1 MiB: 1048577 bytes");
+        assert_bad(ten, "larger than 1 MiB: 10000000 bytes");
+    }
+}
+
+/* Documents that take libxml2 seconds, unless something stops it: as large as is read, and made of
+ * one piece over and over again, which has a number in it. */
+static void test_slow(void)
+{
+    static const struct {
+        const char *before, *piece[2], *after;
+        const char *wanted; /* NULL: it is read */
+    } cases[] = {
+        {HEAD "<a ", {"b", "='' "}, "/></domain>", "more than 256 attributes"},
+        {HEAD "<a ", {"b", "=\"'>\" "}, "/></domain>", "more than 256 attributes"},
+        {HEAD "<!-- \" --><?x ' ?><![CDATA[ \" ]]><a ", {"b", "=''\n"}, "/></domain>",
+         "more than 256 attributes"},
+        {HEAD "<a ", {"xmlns:b", "='u' "}, "/></domain>", "more than 256 attributes"},
+        {HEAD "<a>", {"<a xmlns:c='u' xmlns:b", "='u'>"}, "", "256 namespaces are declared"},
+        {HEAD, {"<b", "/>"}, "</domain>", "too many different names"},
+        {HEAD, {"<a b", "=''/>"}, "</domain>", "too many different names"},
+        {HEAD "<metadata>", {"<undeclared:b c='", "'/>"}, "</metadata></domain>", NULL},
+        {HEAD "<metadata>", {"<b xmlns='", "'/>"}, "</metadata></domain>", NULL},
+        {HEAD "<devices><interface><source bridge='", {"&amp;", ""},
+         "'/>" VIRTUALPORT(IFACE) "</interface></devices></domain>", NULL},
+        {"<domain><name>", {"&#65;", ""}, "</name><uuid>" UUID "</uuid></domain>", NULL},
+        {HEAD "<devices>", {"<interface><source bridge='", "'/></interface>"},
+         "</devices></domain>", NULL},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GString) xml = g_string_sized_new(PF_DOMAIN_XML_MAX + 1);
+        g_autoptr(GError) error = NULL;
+        gsize longest = strlen(cases[i].piece[0]) + strlen(cases[i].piece[1]) + 8;
+
+        g_string_append(xml, cases[i].before);
+        for (guint k = 0; xml->len + longest + strlen(cases[i].after) <= PF_DOMAIN_XML_MAX; k++) {
+            g_string_append_printf(xml, "%s%x%s", cases[i].piece[0], k, cases[i].piece[1]);
+        }
+        g_string_append(xml, cases[i].after);
+
+        /* The time of this process, since the machine may be busy. */
+        clock_t began = clock();
+        g_autoptr(PfDomain) domain = pf_domain_parse(xml->str, xml->len, &error);
+        clock_t took = clock() - began;
+
+        g_test_message("case %zu: %.0f ms", i, (double)took * 1000 / CLOCKS_PER_SEC);
+        g_assert_cmpint(took, <, CLOCKS_PER_SEC);
+        if (cases[i].wanted) {
+            assert_bad_bytes(xml->str, xml->len, cases[i].wanted);
+        } else {
+            g_assert_no_error(error);
+        }
+    }
+}
+
+/* What stands at the limits is read. */
+static void test_limits(void)
+{
+    g_autoptr(GString) attributes = g_string_new(NULL);
+    g_autoptr(GString) namespaces = g_string_new(NULL);
+
+    for (guint i = 0; i < 256; i++) {
+        g_string_append_printf(attributes, " a%u='x'", i);
+    }
+    for (guint i = 0; i < 255; i++) {
+        g_string_append_printf(namespaces, " xmlns:a%u='u'", i);
     }
 
-    g_autofree char *largest = large_document(PF_DOMAIN_XML_MAX, "<a/>");
-    g_autofree char *larger = large_document(PF_DOMAIN_XML_MAX + 1, "<a/>");
-    g_autoptr(PfDomain) domain = parse_good(largest);
+    g_autofree char *most = g_strdup_printf(
+        HEAD "<x%s/><y%s><z xmlns='u'/><z xmlns='u'/></y><y%s/></domain>", attributes->str,
+        namespaces->str, namespaces->str);
+    g_autoptr(PfDomain) domain = parse_good(most);
+    g_autofree char *attribute_more =
+        g_strdup_printf(HEAD "<x%s b='x'/></domain>", attributes->str);
+    g_autofree char *namespace_more = g_strdup_printf(
+        HEAD "<y%s><z xmlns='u'><z xmlns:b='u'/></z></y></domain>", namespaces->str);
 
-    g_assert_cmpuint(domain->ports->len, ==, 1);
-    assert_bad(larger, "larger than 16 MiB");
+    assert_bad(attribute_more, "an element with more than 256 attributes");
+    assert_bad(namespace_more, "more than 256 namespaces");
 }
 
 static char *deep_document(int depth)
@@ -517,7 +602,7 @@ static char *deep_document(int depth)
 
 static void test_deep(void)
 {
-    static const int depths[] = {257, 258, 1000, 1000000};
+    static const int depths[] = {257, 258, 1000, 100000};
     g_autofree char *deepest = deep_document(256);
     g_autoptr(PfDomain) domain = parse_good(deepest);
 
@@ -672,6 +757,8 @@ int main(int argc, char **argv)
     g_test_add_func("/domain-xml/doctype", test_doctype);
     g_test_add_func("/domain-xml/encodings", test_encodings);
     g_test_add_func("/domain-xml/large", test_large);
+    g_test_add_func("/domain-xml/slow", test_slow);
+    g_test_add_func("/domain-xml/limits", test_limits);
     g_test_add_func("/domain-xml/deep", test_deep);
     g_test_add_func("/domain-xml/no-secrets", test_no_secrets);
     g_test_add_func("/domain-xml/policy", test_policy);
