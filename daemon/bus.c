@@ -152,6 +152,11 @@ void pf_bus_call_fail(PfBusCall *call, const GError *error)
     call_forget(call);
 }
 
+void pf_bus_call_drop(PfBusCall *call)
+{
+    call_forget(call);
+}
+
 void pf_bus_call_set_gone(PfBusCall *call, PfBusCallGone gone, gpointer userdata)
 {
     call->gone = gone;

@@ -23,9 +23,9 @@
 typedef struct PfBus PfBus;
 
 /*
- * A method call that awaits its reply.  It is the receiver's until pf_bus_call_reply() or
- * pf_bus_call_fail(), one of which must be called exactly once, also when the caller has left or
- * the bus is gone (then it only frees the call).
+ * A method call that awaits its reply.  It is the receiver's until pf_bus_call_reply(),
+ * pf_bus_call_fail() or pf_bus_call_drop(), one of which must be called exactly once, also when the
+ * caller has left or the bus is gone (then it only frees the call).
  */
 typedef struct PfBusCall PfBusCall;
 
@@ -104,6 +104,10 @@ void pf_bus_call_reply(PfBusCall *call);
 /* Ends a call with 'error', which keeps belonging to the caller.  PF_ERROR codes become
  * org.portferry1.Error.* (src/error.h), everything else org.portferry1.Error.Failed. */
 void pf_bus_call_fail(PfBusCall *call, const GError *error);
+
+/* Ends a call without an answer, because this process ends: the caller learns of it from the bus,
+ * and may ask the next one. */
+void pf_bus_call_drop(PfBusCall *call);
 
 /* Asks to be told when nobody waits any longer; NULL to stop.  At most one function a call. */
 void pf_bus_call_set_gone(PfBusCall *call, PfBusCallGone gone, gpointer userdata);

@@ -1195,6 +1195,15 @@ void pf_ferry_start(PfFerry *f)
     pf_ferry_look(f);
 }
 
+void pf_ferry_leave_gate(PfFerry *f)
+{
+    if (f->gate_call) {
+        PfBusCall *call = g_steal_pointer(&f->gate_call);
+        pf_bus_call_set_gone(call, NULL, NULL);
+        pf_bus_call_drop(call);
+    }
+}
+
 void pf_ferry_free(PfFerry *f)
 {
     if (!f) {

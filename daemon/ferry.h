@@ -58,6 +58,10 @@ PfFerry *pf_ferry_new(const PfFerryEnv *env, const PfFerryStart *start);
  * error. */
 void pf_ferry_free(PfFerry *ferry);
 
+/* This process ends, and another one will take the handover up: a hook that waits at the gate is
+ * left without an answer, and asks that one. */
+void pf_ferry_leave_gate(PfFerry *ferry);
+
 /* Sets it going; may call 'changed' and 'ended'. */
 void pf_ferry_start(PfFerry *ferry);
 

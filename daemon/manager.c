@@ -12,6 +12,7 @@
 #include "bus.h"
 #include "chassis-list.h"
 #include "domain-xml.h"
+#include "early.h"
 #include "error.h"
 #include "ferry.h"
 #include "log.h"
@@ -50,6 +51,8 @@ struct PfManager {
     GHashTable *ferries;     /* handover id -> PfFerry, open and ended */
     GQueue ended;            /* ids, oldest first; owned */
     GPtrArray *begins;       /* of Begin: pre-plugs that are under way or wait their turn */
+    gboolean informed;       /* what the northbound database knows has been taken up */
+    PfEarly *early;          /* hooks at the gate until then */
     GHashTable *bad_markers; /* ports whose marker was complained about */
     GHashTable *forgotten;   /* ids of open handovers that an operator gave up */
     guint look_id;
@@ -377,6 +380,7 @@ static void take_up_all(PfManager *m)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         take_up(m, value, PF_ORIGIN_MARKER);
     }
+    m->informed = TRUE;
     if (!m->env.ovs || pf_ovs_get_state(m->env.ovs) != PF_OVSDB_SYNCED) {
         return;
     }
@@ -728,24 +732,39 @@ static PfFerry *ferry_of_xml(PfManager *m, GBytes *xml, GError **error)
     return domain ? find_open_ferry(m, domain->uuid) : NULL;
 }
 
+static void enter_gate(PfBusCall *call, const char *uuid, const PfDomainPolicy *policy,
+                       gpointer data)
+{
+    PfFerry *ferry = find_open_ferry(data, uuid);
+
+    if (!ferry || pf_ferry_get_role(ferry) != PF_ROLE_DESTINATION ||
+        pf_ferry_get_view(ferry)->by_hand) {
+        pf_bus_call_reply(call);
+    } else {
+        /* A daemon that was restarted meanwhile doesn't know it. */
+        pf_ferry_set_policy(ferry, policy);
+        pf_ferry_wait_gate(ferry, call);
+    }
+}
+
 static void on_started_begin(PfBusCall *call, const char *name G_GNUC_UNUSED, GBytes *xml,
                              gpointer data)
 {
+    PfManager *m = data;
     g_autoptr(GError) error = NULL;
     gsize size;
     const void *text = g_bytes_get_data(xml, &size);
     g_autoptr(PfDomain) domain = pf_domain_parse(text, size, &error);
-    PfFerry *ferry = domain ? find_open_ferry(data, domain->uuid) : NULL;
 
     if (error) {
         pf_bus_call_fail(call, error);
-    } else if (!ferry || pf_ferry_get_role(ferry) != PF_ROLE_DESTINATION ||
-               pf_ferry_get_view(ferry)->by_hand) {
-        pf_bus_call_reply(call);
+    } else if (!m->informed && !find_open_ferry(m, domain->uuid)) {
+        const PfDomainPolicy *own = &domain->policy;
+        pf_early_add(m->early, call, domain,
+                     own->ready_timeout ? own->ready_timeout : m->config->ready_timeout,
+                     own->has_on_not_ready ? own->on_not_ready : m->config->on_not_ready);
     } else {
-        /* A daemon that was restarted meanwhile doesn't know it. */
-        pf_ferry_set_policy(ferry, &domain->policy);
-        pf_ferry_wait_gate(ferry, call);
+        enter_gate(call, domain->uuid, &domain->policy, m);
     }
 }
 
@@ -964,6 +983,9 @@ static void look(PfManager *m)
         pf_ferry_look(g_ptr_array_index(open, i));
     }
     take_up_all(m);
+    if (m->informed) {
+        pf_early_hand_on(m->early, enter_gate, m);
+    }
     for (guint i = m->begins->len; i > 0; i--) {
         if (i <= m->begins->len) {
             begin_try(g_ptr_array_index(m->begins, i - 1));
@@ -1149,6 +1171,7 @@ PfManager *pf_manager_new(PfConfig *config, PfManagerLoad load, sd_event *event,
     m->started = g_get_real_time();
     m->ferries = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_ferry);
     m->begins = g_ptr_array_new_with_free_func(begin_free);
+    m->early = pf_early_new();
     m->bad_markers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     m->forgotten = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_queue_init(&m->ended);
@@ -1187,6 +1210,11 @@ PfManager *pf_manager_new(PfConfig *config, PfManagerLoad load, sd_event *event,
     return g_steal_pointer(&m);
 }
 
+static void leave_gate(gpointer ferry, gpointer data G_GNUC_UNUSED)
+{
+    pf_ferry_leave_gate(ferry);
+}
+
 void pf_manager_free(PfManager *m)
 {
     if (!m) {
@@ -1200,6 +1228,9 @@ void pf_manager_free(PfManager *m)
         pf_bus_call_fail(begin->call, stopping);
     }
     g_ptr_array_unref(m->begins);
+    pf_early_free(m->early);
+    g_autoptr(GPtrArray) open = open_ferries(m);
+    g_ptr_array_foreach(open, leave_gate, NULL);
     g_hash_table_unref(m->ferries);
     g_queue_clear_full(&m->ended, g_free);
     pf_virt_free(m->env.virt);

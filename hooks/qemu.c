@@ -10,7 +10,8 @@
  *     started begin   waits until this host's network is ready for them, if portferryd expects the
  *                     domain; an error stops the migration before memory is copied.  portferryd
  *                     says how long that may take, and may say so anew (an operator holds the
- *                     gate), in the file by which it expects the domain
+ *                     gate), in the file by which it expects the domain.  If portferryd is
+ *                     restarted meanwhile, the new one is asked
  *     release end     tells portferryd, if it expects the domain; always succeeds
  *     anything else   succeeds at once
  *
@@ -55,6 +56,10 @@
 #define MIGRATE_GRACE_US (1 * G_USEC_PER_SEC)
 #define STARTED_GRACE_US (2 * G_USEC_PER_SEC)
 
+/* How long portferryd's name may be without an owner while the hook waits at the gate.  A unit that
+ * fails is started again after half a second. */
+#define RESTART_LIMIT_US (5 * G_USEC_PER_SEC)
+
 #define RELEASE_LIMIT_US (G_USEC_PER_SEC / 2)
 #define CONFIG_LIMIT_US (2 * G_USEC_PER_SEC)
 
@@ -85,9 +90,11 @@ static int journal_fd = -1;
 static struct sockaddr_un journal_address = {.sun_family = AF_UNIX};
 static const char *domain_name; /* printable */
 static gint64 started_us;
+static gint64 deadline_us;
 
 /* The file by which portferryd expects the domain, once it is known to: see extend(). */
 static char *expected_path;
+static volatile sig_atomic_t may_extend = TRUE;
 
 static void journal_send(const char *entry, size_t length)
 {
@@ -114,13 +121,14 @@ static void __attribute__((noreturn)) execute_verdict(void)
 
 /* Sets the deadline, in the clock of g_get_monotonic_time().  setitimer() can't fail like this, and
  * its clock isn't the one that gets set.  Async-signal-safe. */
-static void set_deadline_at(gint64 deadline_us)
+static void set_deadline_at(gint64 at_us)
 {
-    gint64 left_us = MAX(deadline_us - g_get_monotonic_time(), 1000);
+    gint64 left_us = MAX(at_us - g_get_monotonic_time(), 1000);
     struct itimerval timer = {
         .it_value = {.tv_sec = left_us / G_USEC_PER_SEC, .tv_usec = left_us % G_USEC_PER_SEC},
     };
 
+    deadline_us = at_us;
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
@@ -159,7 +167,7 @@ static gboolean extend(void)
     PfIncoming incoming;
     gint64 deadline;
 
-    if (expected_path == NULL || !read_expected(&incoming))
+    if (!may_extend || expected_path == NULL || !read_expected(&incoming))
         return FALSE;
     deadline = expected_deadline(&incoming);
     if (deadline <= g_get_monotonic_time())
@@ -381,19 +389,28 @@ static int on_reply(sd_bus_message *message, void *userdata, sd_bus_error *unuse
     return 0;
 }
 
-/* One method call, reply included.  The timer bounds it, sd-bus need not; and sd_bus_call() would
- * give up (before systemd 250) when the timer's handler returns. */
-static int call(const char *member, const GByteArray *xml, sd_bus_error *error)
+/* Until '*over', or an error.  The timer bounds it, sd-bus need not; and sd_bus_call() would give
+ * up (before systemd 250) when the timer's handler returns. */
+static int run_until(sd_bus *bus, const gboolean *over)
 {
-    sd_bus *bus = NULL;
+    while (!*over) {
+        int r = sd_bus_process(bus, NULL);
+
+        if (r == 0 && !*over)
+            r = sd_bus_wait(bus, UINT64_MAX);
+        if (r < 0 && r != -EINTR)
+            return r;
+    }
+    return 0;
+}
+
+/* One method call, reply included. */
+static int call(sd_bus *bus, const char *member, const GByteArray *xml, sd_bus_error *error)
+{
     sd_bus_message *message = NULL;
     Reply reply = {.error = error};
     int r;
 
-    /* DBUS_SYSTEM_BUS_ADDRESS, or the system bus. */
-    r = sd_bus_open_system(&bus);
-    if (r < 0)
-        return r;
     r = sd_bus_message_new_method_call(bus, &message, BUS_NAME, BUS_PATH, BUS_INTERFACE, member);
     if (r < 0)
         return r;
@@ -401,29 +418,103 @@ static int call(const char *member, const GByteArray *xml, sd_bus_error *error)
     /* A daemon that was stopped on purpose stays stopped. */
     sd_bus_message_set_auto_start(message, 0);
     if ((r = sd_bus_message_append(message, "s", domain_name)) < 0 ||
-        (r = sd_bus_message_append_array(message, 'y', xml->data, xml->len)) < 0)
+        (r = sd_bus_message_append_array(message, 'y', xml->data, xml->len)) < 0 ||
+        (r = sd_bus_call_async(bus, NULL, message, on_reply, &reply, UINT64_MAX)) < 0 ||
+        (r = run_until(bus, &reply.over)) < 0)
         return r;
 
-    r = sd_bus_call_async(bus, NULL, message, on_reply, &reply, UINT64_MAX);
-    while (r >= 0 && !reply.over) {
-        r = sd_bus_process(bus, NULL);
-        if (r == 0 && !reply.over)
-            r = sd_bus_wait(bus, UINT64_MAX);
-        if (r == -EINTR)
-            r = 0;
-    }
-
     /* The process ends soon after; freeing bus and message would only take time. */
-    return r < 0 ? r : reply.result;
+    return reply.result;
+}
+
+/* Whether portferryd has ended, or had ended before. */
+static gboolean is_gone(const sd_bus_error *error)
+{
+    return sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY) ||
+           sd_bus_error_has_name(error, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
+           sd_bus_error_has_name(error, SD_BUS_ERROR_NAME_HAS_NO_OWNER);
+}
+
+static int on_owner(sd_bus_message *message, void *userdata, sd_bus_error *unused)
+{
+    gboolean *there = userdata;
+    const char *name;
+    const char *before;
+    const char *after;
+
+    if (sd_bus_message_read(message, "sss", &name, &before, &after) >= 0 && *after != '\0')
+        *there = TRUE;
+    return 0;
+}
+
+static int on_owned(sd_bus_message *message, void *userdata, sd_bus_error *unused)
+{
+    gboolean *there = userdata;
+    int owned = 0;
+
+    if (sd_bus_message_read(message, "b", &owned) >= 0 && owned)
+        *there = TRUE;
+    return 0;
+}
+
+/* Waits until somebody has portferryd's name, for as long as a restart may take and no longer than
+ * the deadline. */
+static int wait_for_daemon(sd_bus *bus, PfPolicy policy)
+{
+    gint64 saved_us = deadline_us;
+    gint64 limit_us = g_get_monotonic_time() + RESTART_LIMIT_US;
+    sd_bus_slot *watch = NULL;
+    sd_bus_slot *question = NULL;
+    gboolean there = FALSE;
+    int r;
+
+    set_verdict(policy, "portferryd has ended, and did not come back in time");
+    block_alarm(SIG_BLOCK);
+    may_extend = FALSE;
+    set_deadline_at(MIN(saved_us, limit_us));
+    block_alarm(SIG_UNBLOCK);
+
+    r = sd_bus_add_match_async(bus, &watch,
+                               "type='signal',sender='org.freedesktop.DBus',"
+                               "interface='org.freedesktop.DBus',"
+                               "member='NameOwnerChanged',arg0='" BUS_NAME "'",
+                               on_owner, NULL, &there);
+    if (r >= 0)
+        r = sd_bus_call_method_async(bus, &question, "org.freedesktop.DBus",
+                                     "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                     "NameHasOwner", on_owned, &there, "s", BUS_NAME);
+    if (r >= 0)
+        r = run_until(bus, &there);
+    sd_bus_slot_unref(question);
+    sd_bus_slot_unref(watch);
+
+    set_verdict(policy, "portferryd did not answer in time");
+    block_alarm(SIG_BLOCK);
+    may_extend = TRUE;
+    set_deadline_at(saved_us);
+    block_alarm(SIG_UNBLOCK);
+    return r;
 }
 
 /* Asks portferryd for its verdict, and ends with it: its refusal is final, 'policy' is for when it
- * can't be asked. */
+ * can't be asked.  'again': if it ends while it is asked, so is the next one. */
 static void __attribute__((noreturn))
-ask(const char *member, PfPolicy policy, const GByteArray *xml)
+ask(const char *member, PfPolicy policy, const GByteArray *xml, gboolean again)
 {
     sd_bus_error error = SD_BUS_ERROR_NULL;
-    int r = call(member, xml, &error);
+    sd_bus *bus = NULL;
+    int r;
+
+    /* DBUS_SYSTEM_BUS_ADDRESS, or the system bus. */
+    r = sd_bus_open_system(&bus);
+    if (r >= 0)
+        r = call(bus, member, xml, &error);
+    while (r < 0 && again && is_gone(&error)) {
+        sd_bus_error_free(&error);
+        r = wait_for_daemon(bus, policy);
+        if (r >= 0)
+            r = call(bus, member, xml, &error);
+    }
 
     block_alarm(SIG_BLOCK);
     if (r >= 0)
@@ -462,7 +553,7 @@ static void __attribute__((noreturn)) migrate_begin(void)
 
         give_up(config->on_daemon_missing, why);
     }
-    ask("MigrateBegin", config->on_daemon_missing, xml);
+    ask("MigrateBegin", config->on_daemon_missing, xml, FALSE);
 }
 
 static void __attribute__((noreturn)) started_begin(void)
@@ -505,7 +596,7 @@ static void __attribute__((noreturn)) started_begin(void)
     }
     block_alarm(SIG_UNBLOCK);
     set_verdict(otherwise, "portferryd did not answer in time");
-    ask("StartedBegin", otherwise, xml);
+    ask("StartedBegin", otherwise, xml, TRUE);
 }
 
 static void __attribute__((noreturn)) release_end(void)
@@ -525,10 +616,12 @@ static void __attribute__((noreturn)) release_end(void)
     path = find_expected(uuid);
     if (path != NULL) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
+        sd_bus *bus = NULL;
 
         /* portferryd acknowledges at once.  Leaving earlier would lose the message: portferryd asks
          * the bus who sent it, and the bus only knows who is still there. */
-        call("Released", xml, &error);
+        if (sd_bus_open_system(&bus) >= 0)
+            call(bus, "Released", xml, &error);
     }
     _exit(EXIT_SUCCESS);
 }

@@ -147,7 +147,8 @@ class Host:
         with open(self.config, "w", encoding="utf-8") as f:
             f.write(text if text is not None else "[portferry]\n" + "\n".join(lines) + "\n")
 
-    def start(self, **settings):
+    def start(self, connected=True, **settings):
+        """Returns when it has its databases; or, if they don't answer, when it is on the bus."""
         self.configure(**settings)
         # /run/portferry of its own.
         self.process = subprocess.Popen(
@@ -157,9 +158,13 @@ class Host:
             env={**os.environ, "NOTIFY_SOCKET": os.path.join(self.folder, "notify")},
             stdin=subprocess.DEVNULL, stderr=self.log)
         wait_for(lambda: "READY=1" in self.notifications(), what="READY=1")
+        if connected:
+            self.wait_connected()
+        return self
+
+    def wait_connected(self):
         wait_for(lambda: self.get("NorthboundState") == "synced" and
                  self.get("SouthboundState") == "synced", what="the databases")
-        return self
 
     def end(self):
         """It ends in order, and a sanitizer that it may have been built with has no complaint."""
@@ -169,8 +174,9 @@ class Host:
         assert not bad, bad
         assert self.process is None or self.process.returncode == 0, self.process.returncode
 
-    def restart(self, **settings):
-        stop(self.process, signal.SIGKILL)
+    def restart(self, how=signal.SIGKILL, **settings):
+        stop(self.process, how)
+        self.notifications()
         return self.start(**settings)
 
     def listen(self):
@@ -490,6 +496,60 @@ def test_hold_while_waiting():
         host.wait_phase(path, "undone")
 
 
+def test_restart_at_gate():
+    """Who waits there is not refused by a daemon that ends, nor let pass by one that is new."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        with world() as (central, host):
+            assert ended(host.begin()) == ""
+            path = host.only_handover()
+            call = host.started()
+            time.sleep(0.3)
+            # The new one is there before its databases are.
+            central.db.process.send_signal(signal.SIGSTOP)
+            host.restart(how, connected=False)
+            error = ended(call)  # the hook asks again: tests/hook
+            assert "portferry" not in error and "refused" not in error, error
+            call = host.started()
+            time.sleep(0.5)
+            assert call.poll() is None
+            assert host.call("ListHandovers") == [[]]
+            other = host.started(ports=(UNBOUND,))
+            other.kill()
+            central.db.process.send_signal(signal.SIGCONT)
+            host.wait_connected()
+            wait_for(lambda: host.call("ListHandovers")[0])
+            assert host.only_handover() == path
+            time.sleep(0.3)
+            assert call.poll() is None, "the ports are not ready"
+            ready(central, host, path, PORT)
+            assert ended(call) == ""
+            # Now it knows.
+            assert ended(host.started(ports=(PORT,))) == ""
+            host.call("Rollback", path=path)
+            central.bind(PORT, "hv1")
+            host.unplug(PORT)
+            host.wait_phase(path, "undone")
+
+    for answer, metadata in (("refuse", ""), ("proceed", ""),
+                             ("refuse", policy("on-not-ready='refuse' ready-timeout='1'"))):
+        with world(ready_timeout=1) as (central, host):
+            central.db.process.send_signal(signal.SIGSTOP)
+            host.restart(connected=False, ready_timeout=30 if metadata else 1,
+                         on_not_ready="proceed" if metadata else answer)
+            begin = time.monotonic()
+            error = ended(host.started(metadata))
+            assert 0.9 < time.monotonic() - begin < 20
+            assert (error == "") == (answer == "proceed"), error
+            assert answer == "proceed" or "started anew" in error, error
+            # It ends while somebody waits.
+            call = host.started(policy("ready-timeout='30'"))
+            time.sleep(0.3)
+            host.end()
+            assert ended(call) != ""
+            central.db.process.send_signal(signal.SIGCONT)
+            host.restart()
+
+
 def test_hold_too_long():
     for answer, metadata in (("refuse", ""), ("proceed", ""),
                              ("refuse", policy("on-not-ready='refuse'"))):
@@ -650,6 +710,7 @@ if __name__ == "__main__":
         test_preplug_refused,
         test_hold_at_gate,
         test_hold_while_waiting,
+        test_restart_at_gate,
         test_hold_too_long,
         test_domain_policy,
         test_reload,

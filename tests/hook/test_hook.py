@@ -395,12 +395,12 @@ def test_started_held():
             assert 5.9 < time.monotonic() - begin < 6 + 2 * SLACK, r  # 1 + 3 + 2 of grace
             refuses(r, "did not answer in time", within=6 + 2 * SLACK)
 
-            # Held for long, and then portferryd dies: that is noticed at once.
+            # Held for long, and then portferryd dies: that is noticed, and a new one waited for.
             w.expect(UUID, text=f"500000 {now() + 600000000} refuse\n")
             timer = later(4, d.kill)
             r = w.hook("started", "begin")
             timer.join()
-            refuses(r, after=3.9, within=4 + SLACK)
+            refuses(r, "did not come back", after=8.9, within=9 + SLACK)
 
         # Not expected any more when the time is over: no extension.
         with daemon(bus, "silent"):
@@ -416,6 +416,65 @@ def test_started_held():
             r = w.hook("started", "begin")
             timer.join()
             assert r.status == 0 and 3.9 < r.seconds < 4 + SLACK, r
+
+
+def test_started_restarted():
+    """portferryd ends while the hook waits, or just before: the next one is asked."""
+    def replace(daemons, bus, *modes):
+        """Kills the last daemon, and starts others half a second apart."""
+        for mode in modes:
+            time.sleep(0.5)
+            daemons[-1].kill()
+            time.sleep(0.5)
+            daemons.append(daemon(bus, mode))
+
+    for missing, not_ready in POLICIES:
+        with Bus() as bus, World(both(missing, not_ready), bus.address) as w:
+            def restart(first, *modes, limit=30):
+                w.expect(UUID, text=f"{limit * 1000000} 0 {not_ready}\n")
+                daemons = [daemon(bus, first)]
+                thread = threading.Thread(target=replace, args=(daemons, bus, *modes))
+                thread.start()
+                result = w.hook("started", "begin")
+                thread.join()
+                daemons[-1].kill()
+                return result, daemons
+
+            r, daemons = restart("silent", "ok")
+            passes(r)
+            daemons[-1].expect(f"StartedBegin vm1 {len(XML)}$")
+            r, daemons = restart("silent", "silent", "silent", "refuse")
+            refuses(r, "port X is not bound here")
+            for one in daemons:
+                one.expect("StartedBegin")
+            r, daemons = restart("die", "refuse")
+            refuses(r, "port X is not bound here")
+
+            # The deadline stays what it was.
+            check = passes if not_ready == "proceed" else refuses
+            r, daemons = restart("silent", "silent", limit=1)
+            assert 2.9 < r.seconds < 3 + SLACK, r
+            check(r, within=3 + SLACK)
+
+            # Nobody comes: not waited for until the deadline.
+            w.expect(UUID, text=f"60000000 0 {not_ready}\n")
+            r = w.hook("started", "begin")
+            assert 4.9 < r.seconds < 5 + SLACK, r
+            check(r, within=5 + SLACK)
+            if not_ready == "refuse":
+                refuses(r, "'vm1'", "portferryd has ended, and did not come back in time",
+                        within=5 + SLACK)
+
+            # Somebody comes soon.
+            late = []
+            timer = threading.Timer(1, lambda: late.append(daemon(bus, "ok")))
+            timer.start()
+            r = w.hook("started", "begin")
+            timer.join()
+            passes(r)
+            assert r.seconds > 0.9, r
+            late[0].expect("StartedBegin")
+            late[0].kill()
 
 
 def test_started_stdin_never_ends():
@@ -525,6 +584,7 @@ if __name__ == "__main__":
         test_started_missing,
         test_started_own_limit,
         test_started_held,
+        test_started_restarted,
         test_started_stdin_never_ends,
         test_release,
         test_bad_configuration,
