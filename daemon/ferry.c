@@ -5,6 +5,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "crash.h"
 #include "error.h"
 #include "facts.h"
 #include "guest.h"
@@ -265,6 +266,7 @@ static void enter_phase(PfFerry *f, PfState from, PfEvent why)
            ports, phase.phase, from != PF_STATE_INVALID ? " by " : "",
            from != PF_STATE_INVALID ? pf_event_name(why) : "", f->view.role, f->marker.handover,
            f->marker.source, f->marker.destination);
+    pf_crash_at_state(f->state);
 }
 
 static const char *port_state(const PfFerry *f, const PfPortFacts *p)
@@ -600,6 +602,7 @@ static void barrier_done(gint64 nb_cfg, const GError *error, gpointer data)
 {
     PfFerry *f = data;
 
+    pf_crash_at_answered(PF_CRASH_BARRIER);
     if (f->env && !pf_ferry_is_ended(f)) {
         if (error) {
             f->barrier = BARRIER_NEEDED;
@@ -623,6 +626,7 @@ static gboolean flows_are_in(PfFerry *f, const PfWorld *world)
         if (facts & (G_GUINT64_CONSTANT(1) << PF_EV_PORTS_READY)) {
             f->barrier = BARRIER_ASKED;
             pf_nb_barrier(f->env->nb, WRITE_TIMEOUT_MS, barrier_done, hold(f));
+            pf_crash_at_sent(PF_CRASH_BARRIER);
         }
     }
     return f->barrier == BARRIER_NOT_NEEDED ||
@@ -764,6 +768,7 @@ static void pursuit_done(const GError *error, gpointer data)
     g_autofree Pursuit *pursuit = data;
     PfFerry *f = pursuit->ferry;
 
+    pf_crash_at_answered(pursuit->goal);
     f->in_flight &= ~(guint)pursuit->goal;
     if (f->env && !pf_ferry_is_ended(f)) {
         f->cms_in_charge = pursuit->goal == PF_GOAL_PREPLUG && !f->marker.by_hand &&
@@ -822,6 +827,7 @@ static void pursue_northbound(PfFerry *f, PfGoal goal, PfWrite write)
         pf_nb_write(f->env->nb, write, f->role, (const char *const *)f->ports, f->marker.handover,
                     &ends, f->override != PF_N_EVENTS, WRITE_TIMEOUT_MS, pursuit_done,
                     pursuit_new(f, goal));
+        pf_crash_at_sent(goal);
     }
 }
 
@@ -837,6 +843,7 @@ static void pursue_opening(PfFerry *f, PfGoal goal)
     if (needed && f->env->sb) {
         pf_sb_set_open(f->env->sb, (const char *const *)f->ports, f->marker.handover,
                        &f->destination, open, WRITE_TIMEOUT_MS, pursuit_done, pursuit_new(f, goal));
+        pf_crash_at_sent(goal);
     }
 }
 
@@ -858,6 +865,7 @@ static void pursue_claim(PfFerry *f, PfGoal goal)
         pf_ovs_reclaim(f->env->ovs, (const char *const *)f->ports, WRITE_TIMEOUT_MS, pursuit_done,
                        pursuit_new(f, goal));
     }
+    pf_crash_at_sent(goal);
 }
 
 static void pursue_preplug(PfFerry *f)

@@ -12,6 +12,7 @@
 
 #include "build-config.h"
 #include "configuration.h"
+#include "crash.h"
 #include "error.h"
 #include "log.h"
 #include "manager.h"
@@ -88,6 +89,9 @@ int main(int argc, char **argv)
 {
     g_autofree char *bus_address = NULL;
     gboolean show_version = FALSE, debug = FALSE;
+#ifdef PF_CRASH_POINTS
+    gboolean list_crash_points = FALSE;
+#endif
     const GOptionEntry entries[] = {
         {"config", 0, 0, G_OPTION_ARG_FILENAME, &given.path,
          "Configuration file (" PF_CONFIG_FILE ")", "FILE"},
@@ -100,6 +104,10 @@ int main(int argc, char **argv)
         {"ovn-sb", 0, 0, G_OPTION_ARG_STRING, &given.ovn_sb, "OVN southbound database", "REMOTES"},
         {"debug", 0, 0, G_OPTION_ARG_NONE, &debug, "Log more", NULL},
         {"version", 0, 0, G_OPTION_ARG_NONE, &show_version, "Print the version and exit", NULL},
+#ifdef PF_CRASH_POINTS
+        {"list-crash-points", 0, 0, G_OPTION_ARG_NONE, &list_crash_points,
+         "Print where PORTFERRY_CRASH can make it crash, and exit", NULL},
+#endif
         {NULL},
     };
     g_autoptr(GOptionContext) options = g_option_context_new(NULL);
@@ -120,6 +128,12 @@ int main(int argc, char **argv)
         printf("portferryd %s\n", PF_VERSION);
         return EXIT_SUCCESS;
     }
+#ifdef PF_CRASH_POINTS
+    if (list_crash_points) {
+        pf_crash_list(stdout);
+        return EXIT_SUCCESS;
+    }
+#endif
 
     pf_log_init("portferryd");
     if (debug) {

@@ -9,6 +9,7 @@
 #include <smap.h>
 #include <uuid.h>
 
+#include "crash.h"
 #include "error.h"
 #include "marker.h"
 #include "nb-idl.h"
@@ -390,6 +391,7 @@ static void preplug_have_rows(const struct json *result, const GError *error, gp
     }
     json_array_add(ops, pf_ovsdb_op_comment("portferryd: pre-plug"));
     pf_ovsdb_query(p->nb->query, ops, preplug_left_ms(p), preplug_written, p);
+    pf_crash_at_sent(PF_GOAL_PREPLUG);
 }
 
 static void preplug_read(Preplug *p)

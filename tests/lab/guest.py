@@ -88,6 +88,8 @@ class Guest:
     uuid: str = dataclasses.field(default_factory=lambda: str(uuid.uuid4()))
     metadata: str = ""
     """XML that goes into the domain's <metadata>."""
+    disk: str = None
+    """A raw file on its host, or nothing."""
 
     def __post_init__(self):
         if self.memory_mib is None:
@@ -120,6 +122,12 @@ class Guest:
     def xml(self):
         metadata = f"<metadata>{self.metadata}</metadata>" if self.metadata else ""
         nics = "\n".join(nic.xml() for nic in self.nics)
+        disk = f"""\
+<disk type='file' device='disk'>
+  <driver name='qemu' type='raw' cache='none'/>
+  <source file={quoteattr(self.disk)}/>
+  <target dev='vda' bus='virtio'/>
+</disk>""" if self.disk else ""
         # Emulated, since a machine's KVM may not work inside another one.
         return f"""\
 <domain type='qemu'>
@@ -143,6 +151,7 @@ class Guest:
     <serial type='file'>
       <source path={quoteattr(self.console)}/>
     </serial>
+    {disk}
     {nics}
   </devices>
 </domain>

@@ -20,7 +20,7 @@ import time
 import traceback
 import unittest
 
-from . import artifacts
+from . import artifacts, points
 from .hosts import CommandError, LabError, wait_until
 from .lab import Lab
 from .ovsdb import Ovsdb
@@ -96,6 +96,7 @@ class Handover:
     destination: str
     ports: list
     last_error: str
+    waiting: str
 
     @property
     def names(self):
@@ -129,7 +130,7 @@ def handovers(host, uuid=None, since=0):
         handover = Handover(
             path, value["Id"], value["UUID"], value["Role"], value["Started"], value["Phase"],
             [tuple(phase) for phase in value["Phases"]], value["Source"], value["Destination"],
-            [tuple(port) for port in value["Ports"]], value["LastError"])
+            [tuple(port) for port in value["Ports"]], value["LastError"], value["Waiting"])
         if uuid in (None, handover.uuid) and handover.started * 1000 >= since:
             found.append(handover)
     return sorted(found, key=lambda handover: handover.started)
@@ -335,15 +336,32 @@ class LabCase(unittest.TestCase):
         others = [host for host in self.lab.hypervisors if host is not hosts[0]]
         return hosts[0], others[0]
 
+    CONFIGURATION = "/etc/portferry/portferry.conf"
+
+    @classmethod
+    def settle_for(cls, **settings):
+        """Gives portferry on all hosts another configuration, for the whole class."""
+        for host in cls.lab.hypervisors:
+            cls.write_configuration(host, settings)
+            restart_portferryd(host)
+
+    @classmethod
+    def write_configuration(cls, host, settings):
+        lines = [f"{key.replace('_', '-')}={value}" for key, value in settings.items()]
+        host.write(cls.CONFIGURATION, "\n".join(["[portferry]", *lines, ""]))
+
     def configure(self, host, **settings):
         """Gives a host's portferry another configuration, until the test ends."""
-        path = "/etc/portferry/portferry.conf"
-        lines = [f"{key.replace('_', '-')}={value}" for key, value in settings.items()]
-        host.write(path, "\n".join(["[portferry]", *lines, ""]))
+        path = pathlib.Path(host.path(self.CONFIGURATION))
+        before = path.read_text(encoding="utf-8") if path.exists() else None
+        self.write_configuration(host, settings)
         restart_portferryd(host)
 
         def restore():
-            pathlib.Path(host.path(path)).unlink()
+            if before is None:
+                path.unlink()
+            else:
+                path.write_text(before, encoding="utf-8")
             restart_portferryd(host)
         self.add_repair(restore)
 
@@ -407,6 +425,19 @@ class LabCase(unittest.TestCase):
         return wait_until(find, f"phase {' or '.join(phases)} of {guest.name} on {host.name}",
                           PATIENCE, interval=0.05)
 
+    def wait_for_event(self, host, guest, event, detail, since):
+        """Until libvirt has told of an event; returns its time."""
+        def found():
+            return [one.time for one in self.lab.events(host, since)
+                    if one.domain == guest.name and one.is_lifecycle(event, detail)]
+        return wait_until(found, f"event {event}/{detail} of {guest.name} on {host.name}",
+                          PATIENCE)[0]
+
+    @staticmethod
+    def kill_qemu(host, guest):
+        """SIGKILL, as the kernel does when memory is short."""
+        host.shell(f"kill -9 $(cat /run/libvirt/qemu/{guest.name}.pid)")
+
     def wait_for_copy(self, guest, source, timeout=PATIENCE):
         """Until the migration copies memory."""
         def copies():
@@ -417,7 +448,10 @@ class LabCase(unittest.TestCase):
     # --- what must be true afterwards ---
 
     def complaints(self, guest, host, expected):
-        """What is not yet as it must be when nothing goes on any more."""
+        """What is not yet as it must be when nothing goes on any more.
+
+        `host` is where the guest is, or None.
+        """
         lab, wrong = self.lab, []
         for nic in ovn_nics(lab, guest):
             row, binding = lab.nb_port(nic.port), lab.binding(nic.port)
@@ -425,7 +459,8 @@ class LabCase(unittest.TestCase):
                                  ("external_ids", row["external_ids"])):
                 if column != expected[nic.port][name]:
                     wrong.append(f"northbound {name} {column}, not {expected[nic.port][name]}")
-            if binding["chassis"] != host.chassis or not binding["up"]:
+            chassis, at = (host.chassis, [host.name]) if host else (None, [])
+            if binding["chassis"] != chassis or binding["up"] != bool(host):
                 wrong.append(f"chassis {binding['chassis']}, up {binding['up']}")
             for name in ("additional", "requested_additional"):
                 if binding[name]:
@@ -434,7 +469,7 @@ class LabCase(unittest.TestCase):
                 wrong.append("additional-chassis-activated")
             if own_keys(binding["external_ids"]):
                 wrong.append(f"southbound {own_keys(binding['external_ids'])}")
-            if claimants(lab, nic.port) != [host.name]:
+            if claimants(lab, nic.port) != at:
                 wrong.append(f"interfaces on {claimants(lab, nic.port)}")
         for each in lab.hypervisors:
             for name, ids in interfaces(each).items():
@@ -462,7 +497,10 @@ class LabCase(unittest.TestCase):
         return after
 
     def assert_settled(self, guest, host, expected, running=True):
-        """The guest is on the host, its ports too, and nothing is left of the way."""
+        """The guest is on the host, its ports too, and nothing is left of the way.
+
+        `host` None: it runs nowhere any more.
+        """
         for nic in ovn_nics(self.lab, guest):
             for key, value in CMS_IDS.items():
                 self.assertEqual(expected[nic.port]["external_ids"].get(key), value)
@@ -474,7 +512,7 @@ class LabCase(unittest.TestCase):
         try:
             wait_until(quiet, "the end", PATIENCE, interval=0.1)
         except LabError:
-            self.fail(f"{guest.name} on {host.name}, still wrong after {PATIENCE} s: "
+            self.fail(f"{guest.name} on {host}, still wrong after {PATIENCE} s: "
                       + "; ".join(wrong))
         # What was on its way somewhere must not change it again.
         self.lab.nbctl("--wait=hv", "--timeout=30", "sync")
@@ -483,7 +521,7 @@ class LabCase(unittest.TestCase):
         for each in self.lab.hypervisors:
             found = guest.name in each.virsh("list", "--name", state).split()
             self.assertEqual(found, each is host, f"{guest.name} on {each.name}")
-        if running:
+        if host and running:
             self.assert_answers(guest)
 
     def assert_answers(self, guest):
@@ -569,7 +607,7 @@ class LabCase(unittest.TestCase):
                 f"gaps {result.gaps(200)}, pause {pause}, wake-up {wake_up} ms")
             self.assertEqual(doubles(result, pause), [], "(request, ms after the pause's start)")
 
-    def carry(self, guest, *extra, both=True):
+    def carry(self, guest, *extra, both=True, live=True):
         """Migrates a guest to the other host, and asserts that all is well.
 
         `both`: portferry runs at the source too.
@@ -579,7 +617,8 @@ class LabCase(unittest.TestCase):
         before = self.ports(guest)
         expected = self.followed(before, source, destination)
         with Watch(self.lab, guest, destination) as watch:
-            migration = self.lab.migrate(guest, source, destination, *extra, timeout=PATIENCE * 2)
+            migration = self.lab.migrate(guest, source, destination, *extra, live=live,
+                                         timeout=PATIENCE * 2)
             self.assertTrue(migration.ok, migration.error)
             self.assert_settled(guest, destination, expected)
         pause = self.lab.guest_pause(guest, source, destination, since)
@@ -602,6 +641,7 @@ def start_portferryd(host, *arguments, timeout=PATIENCE):
     options = f"log_path={SANITIZER_LOG}"
     environment = {name: os.environ.get(name, "") + ":" + options
                    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS")}
+    environment.update(points.ENVIRONMENT)
     service = host.start_portferryd(arguments, env=environment, timeout=timeout)
     wait_connected(host)
     return service
@@ -623,6 +663,12 @@ def restart_portferryd(host, *arguments):
 
 
 # --- the tests' program ---
+
+def thorough(test):
+    """Marks a test that is only run when it is asked for, because it takes its time."""
+    test.thorough = True
+    return test
+
 
 class TapResult(unittest.TestResult):
     """Tells results as they come, in the Test Anything Protocol."""
@@ -684,6 +730,10 @@ def test_name(test):
     return ".".join(part.removeprefix("test_") for part in parts)
 
 
+def is_thorough(test):
+    return getattr(getattr(test, test._testMethodName), "thorough", False)
+
+
 def _flatten(suite):
     for test in suite:
         if isinstance(test, unittest.TestSuite):
@@ -696,15 +746,20 @@ def main():
     """Runs the tests of the module that is the program."""
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
     parser.add_argument("--list", action="store_true", help="print the tests' names")
+    parser.add_argument("--thorough", action="store_true",
+                        help="with those that are left out because they take their time")
     parser.add_argument("tests", nargs="*", metavar="CLASS[.TEST]", help="run only these")
     options = parser.parse_args()
 
     loader = unittest.TestLoader()
     tests = list(_flatten(loader.loadTestsFromModule(sys.modules["__main__"])))
-    if options.tests:
+    usual = [test for test in tests if options.thorough or not is_thorough(test)]
+    if not options.tests:
+        tests = usual
+    else:
         tests = [test for test in tests
                  if test_name(test) in options.tests
-                 or test_name(test).split(".")[0] in options.tests]
+                 or (test in usual and test_name(test).split(".")[0] in options.tests)]
         if not tests:
             parser.error("no such test")
     if options.list:
