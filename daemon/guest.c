@@ -45,8 +45,8 @@ PfEvent pf_guest_event(PfRole role, PfVirtEventType type)
 PfEvent pf_guest_answer(PfRole role, PfState state, const PfVirtGuest *guest)
 {
     gboolean here = role == PF_ROLE_DESTINATION;
-    gboolean was_stopped =
-        state == PF_SRC_OPEN || state == PF_SRC_RELEASE || state == PF_SRC_ORPHAN;
+    gboolean was_stopped = state == PF_SRC_OPEN || state == PF_SRC_RELEASE ||
+                           state == PF_SRC_ORPHAN || state == PF_SRC_FINISH;
 
     switch (guest->state) {
     case PF_VIRT_GUEST_ABSENT:

@@ -445,12 +445,24 @@ static void begin_fail(Begin *begin, const char *port, PfError code, const char 
     begin_end(begin, error);
 }
 
+/* It is shut off (virsh migrate --offline), or takes other ports from here on (--xml). */
+static void say_uncarried(const Begin *begin)
+{
+    g_autofree char *ports = g_strjoinv(",", begin->ports);
+    g_autofree char *safe = pf_printable(begin->name ? begin->name : begin->uuid);
+    const PfLogFields fields = {.domain = begin->name, .domain_uuid = begin->uuid, .port = ports};
+
+    pf_log(LOG_INFO, &fields,
+           "domain '%s' comes without a handover, since no chassis has its ports", safe);
+}
+
 static void begin_handover(Begin *begin, const PfSbFound *found, guint n, const PfSbChassis *self)
 {
     PfManager *m = begin->manager;
     g_autoptr(GPtrArray) ports = g_ptr_array_new();
     g_autoptr(GPtrArray) macs = g_ptr_array_new();
     const PfSbChassis *source = begin->source ? &begin->source_chassis : NULL;
+    const char *unbound = NULL;
     gboolean cold = FALSE;
 
     for (guint i = 0; i < n; i++) {
@@ -468,11 +480,21 @@ static void begin_handover(Begin *begin, const PfSbFound *found, guint n, const 
         if (!found[i].bound && begin->source) {
             continue; /* an operator says where it belongs */
         }
-        if (!found[i].bound) {
+        if (!found[i].bound && begin->by_hand) {
             begin_fail(begin, found[i].name, PF_ERROR_NOT_READY,
-                       "no chassis has the port, so it can't be carried from anywhere: see "
-                       "requested-chassis, and ovn-controller where the guest runs");
+                       "no chassis has the port, so it can't be carried from anywhere: name the "
+                       "source");
             return;
+        }
+        if (!found[i].bound && found[i].pinned) {
+            begin_fail(begin, found[i].name, PF_ERROR_NOT_READY,
+                       "no chassis has the port, and its requested-chassis is another host: set it "
+                       "to this one first, or see to ovn-controller where the guest runs");
+            return;
+        }
+        if (!found[i].bound) {
+            unbound = found[i].name;
+            continue;
         }
         if (g_str_equal(found[i].chassis.name, m->chassis)) {
             begin_fail(begin, found[i].name, PF_ERROR_CONFLICT,
@@ -488,7 +510,16 @@ static void begin_handover(Begin *begin, const PfSbFound *found, guint n, const 
         }
         source = &found[i].chassis;
     }
-    if (!source) { /* none of the ports is OVN's */
+    if (source && unbound && !begin->source) {
+        begin_fail(begin, unbound, PF_ERROR_NOT_READY,
+                   "no chassis has the port, unlike the domain's others: see ovn-controller where "
+                   "the guest runs");
+        return;
+    }
+    if (!source) { /* none of the ports is OVN's, or nobody has them: there is nothing to carry */
+        if (unbound) {
+            say_uncarried(begin);
+        }
         begin_end(begin, NULL);
         return;
     }

@@ -83,7 +83,7 @@ static const Row table[PF_N_EVENTS] = {
                         S(_,         CLOSE,     _,         _,         _,         _,         _,         _,         _,         _,         _,         _) }},
 [PF_EV_GUEST_BACK]     = {{ ENDED,
                         D(_,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _),
-                        S(SROLLBACK, SROLLBACK, SROLLBACK, _,         SROLLBACK, _,         _,         _,         _,         _,         _,         _) }},
+                        S(SROLLBACK, SROLLBACK, SROLLBACK, _,         SROLLBACK, _,         _,         _,         SROLLBACK, _,         _,         _) }},
 [PF_EV_GUEST_LEFT]     = {{ ENDED,
                         D(_,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _),
                         S(LEFT,      LEFT,      LEFT,      LEFT,      LEFT,      _,         _,         _,         _,         _,         _,         _) }},

@@ -332,6 +332,8 @@ static void lookup_ports_done(const struct json *result, const GError *error, gp
         found->bound = pf_ovsdb_row_uuid(row, "chassis", &chassis) &&
                        pf_ovsdb_row_uuid(row, "datapath", &datapath);
         if (!found->bound) {
+            found->pinned = pf_ovsdb_row_uuid(row, "requested_chassis", &chassis) &&
+                            !(lookup->has_self && uuid_equals(&chassis, &lookup->self.uuid));
             continue;
         }
         any = TRUE;
@@ -355,7 +357,7 @@ static void lookup_ports_done(const struct json *result, const GError *error, gp
 void pf_sb_lookup(PfSb *sb, const char *const *ports, guint timeout_ms, PfSbLookupDone done,
                   gpointer data)
 {
-    static const char *const columns[] = {"type", "chassis", "datapath", NULL};
+    static const char *const columns[] = {"type", "chassis", "requested_chassis", "datapath", NULL};
     Lookup *lookup = g_new0(Lookup, 1);
     struct json *ops = pf_ovsdb_ops(select_chassis(sb->chassis), NULL);
 

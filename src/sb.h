@@ -47,6 +47,7 @@ typedef struct {
     gboolean vif;        /* and its type is "": a port that an interface can claim */
     gboolean bound;      /* and it has a chassis: */
     PfSbChassis chassis; /* ... this one */
+    gboolean pinned;     /* it has none, and is meant for another chassis than this host's */
     gboolean cold;       /* no other port of its datapath is bound here, so that not even the
                           * datapath's flows are in the switch */
 } PfSbFound;

@@ -241,7 +241,7 @@ static PfEvent answer(const World *w, PfRole role)
     case M_FAILING:
     case M_SPLIT:
         return w->src.state == PF_SRC_OPEN || w->src.state == PF_SRC_RELEASE ||
-                       w->src.state == PF_SRC_ORPHAN
+                       w->src.state == PF_SRC_ORPHAN || w->src.state == PF_SRC_FINISH
                    ? PF_EV_GUEST_BACK
                    : PF_N_EVENTS;
     default:

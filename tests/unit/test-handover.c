@@ -225,6 +225,17 @@ static void test_cancelled(void)
     walk(PF_SRC_WATCH, source, G_N_ELEMENTS(source));
 }
 
+/* An operator has activated the destination, and then the migration is cancelled. */
+static void test_activated_too_early(void)
+{
+    const Step source[] = {
+        {PF_EV_ACTIVATE, PF_SRC_COLLAPSE},   {PF_EV_ONLY_DST, PF_SRC_CLEAR},
+        {PF_EV_IFACE_GONE, PF_SRC_FINISH},   {PF_EV_MARKER_LOST, PF_SRC_FINISH},
+        {PF_EV_GUEST_BACK, PF_SRC_ROLLBACK}, {PF_EV_MARKER_GONE, PF_ENDED_UNDONE},
+    };
+    walk(PF_SRC_WATCH, source, G_N_ELEMENTS(source));
+}
+
 static void test_refused(void)
 {
     const Step steps[] = {{PF_EV_REFUSED, PF_DST_ROLLBACK}, {PF_EV_MARKER_GONE, PF_ENDED_UNDONE}};
@@ -336,6 +347,7 @@ int main(int argc, char **argv)
     g_test_add_func("/handover/usual/source", test_usual_source);
     g_test_add_func("/handover/post-copy", test_postcopy);
     g_test_add_func("/handover/cancelled", test_cancelled);
+    g_test_add_func("/handover/activated-too-early", test_activated_too_early);
     g_test_add_func("/handover/refused", test_refused);
     g_test_add_func("/facts/dead-databases", test_facts_of_dead_databases);
     g_test_add_func("/facts/all-ports", test_facts_of_all_ports);
