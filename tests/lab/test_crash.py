@@ -119,6 +119,8 @@ class Walk(LabCase):
         way(course)
         point.end(PATIENCE)
         moved = way not in STAYS
+        if moved and not course.result.ok and self.refused_for(host, course, name):
+            moved = False
         self.assertEqual(course.result.ok, moved, course.result.error)
         here = destination if moved else source
         expected = self.followed(before, source, destination) if moved else before
@@ -127,6 +129,16 @@ class Walk(LabCase):
             self.revive(one)
         self.assert_settled(self.guest, here, expected)
         self.assert_truth(course, way, moved)
+
+    # While libvirt's hook waits for the daemon.
+    AT_GATE = {"enter-dst-preplug", "enter-dst-binding", "sent-preplug", "answered-preplug",
+               "sent-barrier", "answered-barrier"}
+
+    def refused_for(self, host, course, name):
+        """Whether on-not-ready=refuse has done what it says: nobody is there to open the gate."""
+        return (name in self.AT_GATE and host is course.destination
+                and "portferryd" not in host.services
+                and "portferry: cannot take care of the network" in course.result.error)
 
     def assert_truth(self, course, way, moved):
         """What is still known of it on the bus is what has happened."""
