@@ -8,7 +8,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from lab import ways  # noqa: E402
+from lab import courses  # noqa: E402
 from lab.hosts import LabError, wait_until  # noqa: E402
 from lab.points import Point, known  # noqa: E402
 from lab.scenario import (  # noqa: E402
@@ -17,34 +17,34 @@ from lab.scenario import (  # noqa: E402
 # The way that comes by a point, for each daemon that may. All that the daemon's own list has must
 # be here, which Points.complete asserts.
 STATES = {
-    ways.plain: {
+    courses.plain: {
         "destination": "preplug binding ready running collapse active",
         "source": "watch open left clear finish",
     },
-    ways.cancelled: {
+    courses.cancelled: {
         "destination": "rollback drain undo",
         "source": "rollback",
     },
-    ways.suspended: {"destination": "open", "source": "close"},
-    ways.postcopy: {"destination": "ask", "source": "release"},
-    ways.source_silent: {"destination": "finish"},
-    ways.destination_silent: {"source": "collapse"},
-    ways.destination_silent_cancelled: {"source": "undo-wait undo"},
-    ways.unmarked: {"source": "orphan"},
+    courses.suspended: {"destination": "open", "source": "close"},
+    courses.postcopy: {"destination": "ask", "source": "release"},
+    courses.source_silent: {"destination": "finish"},
+    courses.destination_silent: {"source": "collapse"},
+    courses.destination_silent_cancelled: {"source": "undo-wait undo"},
+    courses.unmarked: {"source": "orphan"},
 }
 CHANGES = {
-    ways.plain: {"destination": "barrier preplug collapse", "source": "open follow"},
-    ways.cancelled: {"destination": "roll-back put-back"},
-    ways.suspended: {"source": "close"},
-    ways.postcopy: {"destination": "mark", "source": "release"},
-    ways.paused: {"destination": "open"},
-    ways.source_silent: {"destination": "follow"},
-    ways.destination_silent: {"source": "collapse"},
-    ways.destination_silent_cancelled: {"source": "roll-back put-back"},
-    ways.premature: {"source": "reclaim"},
+    courses.plain: {"destination": "barrier preplug collapse", "source": "open follow"},
+    courses.cancelled: {"destination": "roll-back put-back"},
+    courses.suspended: {"source": "close"},
+    courses.postcopy: {"destination": "mark", "source": "release"},
+    courses.paused: {"destination": "open"},
+    courses.source_silent: {"destination": "follow"},
+    courses.destination_silent: {"source": "collapse"},
+    courses.destination_silent_cancelled: {"source": "roll-back put-back"},
+    courses.premature: {"source": "reclaim"},
 }
-ENDS = {ways.plain: "done", ways.cancelled: "undone"}
-STAYS = {ways.cancelled, ways.destination_silent_cancelled, ways.premature}
+ENDS = {courses.plain: "done", courses.cancelled: "undone"}
+STAYS = {courses.cancelled, courses.destination_silent_cancelled, courses.premature}
 
 
 def walks():
@@ -115,7 +115,7 @@ class Walk(LabCase):
             self.add_repair(lambda one=one: self.revive(one))
         point = Point(host, name, lambda: self.on_death(host, other))
         self.add_repair(point.forget)
-        course = ways.Course(self, self.guest, source, destination, lambda: point.reached)
+        course = courses.Course(self, self.guest, source, destination, lambda: point.reached)
         way(course)
         point.end(PATIENCE)
         moved = way not in STAYS
@@ -143,7 +143,7 @@ class Walk(LabCase):
     def assert_truth(self, course, way, moved):
         """What is still known of it on the bus is what has happened."""
         for host in (course.source, course.destination):
-            if way is ways.premature and host is course.destination:
+            if way is courses.premature and host is course.destination:
                 continue  # what an operator has said is not libvirt's truth
             for handover in handovers(host, self.guest.uuid, course.migration.started):
                 self.assertEqual(handover.phase, "done" if moved else "undone",
