@@ -17,6 +17,7 @@ QEMU = HERE / "qemu"
 TOOLS = {
     "hostns": [],
     "probe": [],
+    "hooktime": [],
     "eventlog": ["libvirt", "libvirt-qemu"],
 }
 

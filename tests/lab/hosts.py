@@ -352,16 +352,18 @@ class Client(Chassis):
         super().__init__(lab, name, number)
         self._ports = itertools.count(0)
 
-    def add_port(self, port, mac, address):
+    def add_port(self, port, mac, *addresses):
         """Plugs an interface of this host into a logical port."""
         interface = f"probe{next(self._ports)}"
         self.vsctl(
             "add-port", "br-int", interface, "--",
             "set", "Interface", interface, "type=internal", f"mac=\"{mac}\"",
             f"external_ids:iface-id={port}")
+        added = "\n".join(f"ip addr add {address} dev {interface}"
+                          + (" nodad" if ":" in address else "") for address in addresses)
         self.shell(f"""
             ethtool -K {interface} tx off >/dev/null
-            ip addr add {address} dev {interface}
+            {added}
             ip link set {interface} up
         """)
         wait_until(
@@ -454,20 +456,38 @@ class Hypervisor(Chassis):
 
     # --- portferry ---
 
-    HOOK = "/etc/libvirt/hooks/qemu.d/portferry"
-
-    def install_hook(self, source=None):
+    def install_hook(self, source=None, name="portferry", timed=False):
+        """Puts a hook in place; `timed`: how long it takes is told by hook_times()."""
         source = pathlib.Path(source or artifacts.BUILD / "hooks" / "portferry-hook")
-        target = pathlib.Path(self.path(self.HOOK))
+        if timed:
+            self._put(source, f"/run/lab/hooks/{name}")
+            source = artifacts.tool("hooktime")
+        self._put(source, self._hook(name))
+
+    @staticmethod
+    def _hook(name):
+        return f"/etc/libvirt/hooks/qemu.d/{name}"
+
+    def _put(self, source, inside):
+        target = pathlib.Path(self.path(inside))
         target.parent.mkdir(parents=True, exist_ok=True)
-        # libvirtd may be about to run it: never half a file.
-        made = target.with_name(".portferry")
+        # Somebody may be about to run it: never half a file.
+        made = target.with_name(f".{target.name}")
         made.write_bytes(source.read_bytes())
         made.chmod(0o755)
         made.rename(target)
 
-    def remove_hook(self):
-        pathlib.Path(self.path(self.HOOK)).unlink(missing_ok=True)
+    def remove_hook(self, name="portferry"):
+        pathlib.Path(self.path(self._hook(name))).unlink(missing_ok=True)
+
+    def hook_times(self, since=0):
+        """[(operation, suboperation, begin ns, end ns)] of hooks that were timed."""
+        path = self.logs / "hooks.log"
+        if not path.exists():
+            return []
+        lines = [line.split() for line in path.read_text().splitlines()]
+        return [(operation, sub, int(begin), int(end))
+                for _name, operation, sub, begin, end, _status in lines if int(begin) >= since]
 
     def start_portferryd(self, extra_args=(), env=None, timeout=30):
         """Starts the daemon and waits until it says that it is ready."""

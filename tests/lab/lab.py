@@ -339,13 +339,18 @@ class Lab:
 
     def set_requested_chassis(self, port, *chassis, activation_strategy=None):
         """Pins a port by hand; without a chassis it is unpinned."""
+        self.request_chassis([port], chassis, activation_strategy)
+
+    def request_chassis(self, ports, chassis=(), activation_strategy=None):
+        """The same for several ports, in one transaction."""
         arguments = []
-        for key, value in (("requested-chassis", ",".join(chassis)),
-                           ("activation-strategy", activation_strategy)):
-            arguments += ["--", "remove", "Logical_Switch_Port", port, "options", key]
-            if value:
-                arguments += ["--", "set", "Logical_Switch_Port", port,
-                              f"options:{key}=\"{value}\""]
+        for port in ports:
+            for key, value in (("requested-chassis", ",".join(chassis)),
+                               ("activation-strategy", activation_strategy)):
+                arguments += ["--", "remove", "Logical_Switch_Port", port, "options", key]
+                if value:
+                    arguments += ["--", "set", "Logical_Switch_Port", port,
+                                  f"options:{key}=\"{value}\""]
         self.nbctl(*arguments[1:])
 
     def wait_bound(self, port, host, timeout=30):
@@ -434,24 +439,27 @@ class Lab:
 
     # --- probes ---
 
-    def client_port(self, switch, network):
+    def client_port(self, switch, *networks):
         """An interface of the client on a switch, made at the first use."""
         if switch not in self._client_ports:
-            network = ipaddress.ip_interface(network).network
-            # Far from where guests have theirs.
-            address = f"{network.broadcast_address - 5}/{network.prefixlen}"
+            addresses = []
+            for network in (ipaddress.ip_interface(one).network for one in networks if one):
+                # Far from where guests have theirs.
+                addresses.append(f"{network.network_address + min(250, network.num_addresses - 6)}"
+                                 f"/{network.prefixlen}")
             port, mac = str(uuid.uuid4()), self.new_mac()
-            self.add_port(switch, port, mac, address)
-            self._client_ports[switch] = self.client.add_port(port, mac, address)
+            self.add_port(switch, port, mac, *addresses)
+            self._client_ports[switch] = self.client.add_port(port, mac, *addresses)
         return self._client_ports[switch]
 
-    def probe(self, nic, rate=1000, duration=120, name="probe"):
-        """Starts a probe from the client to a guest's interface."""
-        interface = self.client_port(self._ports[nic.port], nic.ip)
+    def probe(self, nic, rate=1000, duration=120, name="probe", kind="icmp", family=4):
+        """Starts a probe from the client to a guest's interface; see probe.c for the kinds."""
+        interface = self.client_port(self._ports[nic.port], nic.ip, nic.ip6)
+        address = nic.address if family == 4 else nic.address6
         # The answer to an ARP request is not what is measured.
-        self.client.run(["ip", "neigh", "replace", nic.address, "lladdr", nic.mac,
+        self.client.run(["ip", "neigh", "replace", address, "lladdr", nic.mac,
                          "dev", interface, "nud", "permanent"])
-        return Probe(self.client, nic.address, interface, rate, duration, name)
+        return Probe(self.client, address, interface, rate, duration, name, kind)
 
 
 def _birth(pid):

@@ -11,6 +11,18 @@ from .hosts import LabError
 
 
 @dataclasses.dataclass
+class Counted:
+    """What a bare guest has counted of a sink."""
+
+    once: int
+    again: int
+    late: int
+    """Those that came too late to tell whether they are double."""
+    longest_us: int
+    """The longest time without any, by a clock that stands still with the guest."""
+
+
+@dataclasses.dataclass
 class ProbeResult:
     """All requests and replies of one probe, times in CLOCK_REALTIME ns."""
 
@@ -19,27 +31,56 @@ class ProbeResult:
     replies: list
     """(sequence, time received) in the order of arrival."""
     refused: int = 0
-    """How many requests the client's own kernel did not take."""
+    """How many requests the sender's own kernel did not take."""
+    counted: "Counted" = None
+    """Of a sink: what the guest has counted, over the whole time."""
 
     @classmethod
     def load(cls, path):
-        sent, replies, refused = {}, [], 0
+        sent, replies, refused, counts = {}, [], 0, {}
         with open(path, encoding="ascii") as file:
             for line in file:
-                kind, sequence, time = line.split(",")
+                kind, first, second = line.split(",")
+                first, second = int(first), int(second)
                 if kind == "r":
-                    replies.append((int(sequence), int(time)))
-                else:
-                    sent[int(sequence)] = int(time)
+                    replies.append((first, second))
+                elif kind in "se":
+                    sent[first] = second
                     refused += kind == "e"
-        return cls(sent, replies, refused)
+                elif kind == "f":
+                    refused = first
+                else:
+                    counts[kind] = (first, second)
+        if not sent:
+            sent = cls._guess_sent(replies)
+        counted = Counted(*counts["c"], *counts["g"]) if counts else None
+        return cls(sent, replies, refused, counted)
+
+    @staticmethod
+    def _guess_sent(replies):
+        """When a stream was sent, of which there are only the arrivals.
+
+        What is missing was sent some time between its neighbours.
+        """
+        first = {}
+        for sequence, time in replies:
+            first.setdefault(sequence, time)
+        sent, before = {}, None
+        for sequence in sorted(first):
+            if before is not None:
+                step = (first[sequence] - first[before]) / (sequence - before)
+                for missing in range(before + 1, sequence):
+                    sent[missing] = int(first[before] + step * (missing - before))
+            sent[sequence] = first[sequence]
+            before = sequence
+        return sent
 
     def window(self, start_ns=None, end_ns=None):
         """The part of the result that was sent between two times."""
         sent = {sequence: time for sequence, time in self.sent.items()
                 if (start_ns is None or time >= start_ns) and (end_ns is None or time < end_ns)}
         replies = [reply for reply in self.replies if reply[0] in sent]
-        return ProbeResult(sent, replies, self.refused)
+        return ProbeResult(sent, replies, self.refused, self.counted)
 
     def _silences(self):
         """(length, beginning) of every time without a reply, in ns.
@@ -65,10 +106,14 @@ class ProbeResult:
 
     @property
     def lost(self):
+        if self.counted:
+            return len(self.sent) - self.counted.once
         return len(self.sent) - len({sequence for sequence, _time in self.replies})
 
     @property
     def doubled(self):
+        if self.counted:
+            return self.counted.again
         return len(self.replies) - len({sequence for sequence, _time in self.replies})
 
     @property
@@ -92,11 +137,13 @@ class ProbeResult:
 class Probe:
     """A running probe from a host to an address."""
 
-    def __init__(self, host, address, interface=None, rate=1000, duration=120, name="probe"):
+    def __init__(self, host, address, interface=None, rate=1000, duration=120, name="probe",
+                 kind="icmp"):
         self.address = address
         # Several probes may run at once, and none overwrites another's result.
         self.output = pathlib.Path(host.logs) / f"{name}-{host.next_number()}.csv"
-        command = [artifacts.tool("probe"), "--rate", rate, "--duration", duration]
+        command = [artifacts.tool("probe"), "--kind", kind, "--rate", rate,
+                   "--duration", duration]
         if interface:
             command += ["--interface", interface]
         self.process = host.popen([*command, address, self.output],
