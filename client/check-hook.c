@@ -36,48 +36,25 @@ static bool is_leftover(const char *name)
     return name[0] == '.' || name[0] == '#';
 }
 
-/* The MD5 sum that dpkg has of the hook as its package brought it; NULL if it isn't a package's. */
-static char *packaged_sum(void)
-{
-    static const char *const argv[] = {"dpkg-query", "--showformat=${Conffiles}\n", "--show",
-                                       "portferry*", NULL};
-    g_auto(PfRun) run = {0};
-    g_auto(GStrv) lines = NULL;
-
-    pf_host_run(&run, 5, argv);
-    if (!run.output) {
-        return NULL;
-    }
-    lines = g_strsplit(run.output, "\n", -1);
-    for (char **line = lines; *line; line++) {
-        g_auto(GStrv) words = g_strsplit(g_strstrip(*line), " ", -1);
-
-        if (g_strv_length(words) >= 2 && g_str_equal(words[0], PF_HOOK_FILE)) {
-            return g_strdup(words[1]);
-        }
-    }
-    return NULL;
-}
-
+/* An update that forgot the copy, or a copy that somebody changed. */
 static void check_version(PfCheck *check, const char *path)
 {
-    g_autofree char *packaged = packaged_sum();
-    g_autofree char *content = NULL;
-    g_autofree char *sum = NULL;
-    gsize size;
+    g_autofree char *original = pf_host_path(PF_HOOK_ORIGINAL);
+    g_autofree char *ours = NULL;
+    g_autofree char *theirs = NULL;
+    gsize our_size, their_size;
 
-    if (!packaged || !g_file_get_contents(path, &content, &size, NULL)) {
+    if (!g_file_get_contents(original, &theirs, &their_size, NULL) ||
+        !g_file_get_contents(path, &ours, &our_size, NULL)) {
         return; /* nothing to compare with */
     }
-    sum = g_compute_checksum_for_data(G_CHECKSUM_MD5, (const guchar *)content, size);
-    if (g_str_equal(sum, packaged)) {
+    if (our_size == their_size && memcmp(ours, theirs, our_size) == 0) {
         pf_check_add(check, PF_FINDING_OK, "hook.packaged", NULL,
-                     _("the hook is the one of the installed package"));
+                     _("the hook is the one that portferry was installed with"));
     } else {
         pf_check_add(check, PF_FINDING_WARNING, "hook.changed",
-                     _("install the package's own: apt-get install --reinstall -o "
-                       "Dpkg::Options::=--force-confask portferry"),
-                     _("the hook is not the one of the installed package"));
+                     "cp --remove-destination " PF_HOOK_ORIGINAL " " PF_HOOK_FILE,
+                     _("the hook is not the one that portferry was installed with"));
     }
 }
 

@@ -50,7 +50,6 @@ class Host:
                    f"[portferry]\novs-db=unix:{self.socket}\n")
         self.program("ovn-appctl", "echo 'ovn-controller 24.03.6'; echo 'Open vSwitch Library 3.3'")
         self.program("virsh", f"cat <<'END'\n{DOMAIN % ('', PORT)}\nEND")
-        self.program("dpkg-query", "exit 1")
 
     def libvirtd(self, age, name="libvirtd", pid=4711):
         """The process, and how many seconds ago it began."""
@@ -252,12 +251,13 @@ def test_hook_file():
 
 
 def test_hook_of_the_package():
+    original = os.environ["PF_HOOK_ORIGINAL"].lstrip("/")
     with Host() as host:
         host.finds_no("hook.packaged")
-        # of "#!/bin/sh\n"
-        host.program("dpkg-query", f"echo ' /etc/x 00'; echo ' /{HOOK} "
-                                   "3e2b31c72181b87149ff995e7202c0e3'")
+        host.write(original, "#!/bin/sh\n", 0o755)
         host.finds("ok", "hook.packaged")
+        host.write(HOOK, "#!/bin/sg\n", 0o755)
+        host.finds("warning", "hook.changed", text="cp --remove-destination /" + original)
         host.write(HOOK, "#!/bin/sh\nexit 0\n", 0o755)
         host.finds("warning", "hook.changed")
 
