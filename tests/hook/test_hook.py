@@ -465,6 +465,15 @@ def test_started_restarted():
                 refuses(r, "'vm1'", "portferryd has ended, and did not come back in time",
                         within=5 + SLACK)
 
+            # The bus itself ends.
+            w.expect(UUID, text=f"60000000 0 {not_ready}\n")
+            with daemon(bus, "silent"):
+                timer = threading.Timer(1, bus.stop)
+                timer.start()
+                check(w.hook("started", "begin"))
+                timer.join()
+            bus.start()
+
             # Somebody comes soon.
             late = []
             timer = threading.Timer(1, lambda: late.append(daemon(bus, "ok")))

@@ -9,6 +9,7 @@ A module of tests is a program. It tells its results in TAP:
 
 import argparse
 import bisect
+import contextlib
 import dataclasses
 import json
 import os
@@ -359,7 +360,7 @@ class LabCase(unittest.TestCase):
 
         def restore():
             if before is None:
-                path.unlink()
+                path.unlink(missing_ok=True)
             else:
                 path.write_text(before, encoding="utf-8")
             restart_portferryd(host)
@@ -380,7 +381,8 @@ class LabCase(unittest.TestCase):
         os.kill(pid, signal.SIGSTOP)
 
         def resume():
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
         self.add_repair(resume)
         return resume
 
