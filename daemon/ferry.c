@@ -50,6 +50,7 @@ struct PfFerry {
     PfPortFacts *facts;
 
     gboolean chassis_known;
+    gboolean chassis_missing; /* ... that one of them doesn't exist */
     gboolean chassis_asked;
     PfSbChassis source, destination;
 
@@ -81,6 +82,7 @@ struct PfFerry {
     GArray *phases; /* of PfPhaseView */
     PfPortView *port_views;
     char *last_error;
+    GHashTable *said; /* errors that the journal has, of this state */
     char *waiting;
     PfHandoverView view;
 };
@@ -103,6 +105,7 @@ static void ferry_clear(gpointer data)
     g_array_unref(f->phases);
     g_free(f->port_views);
     g_free(f->last_error);
+    g_hash_table_unref(f->said);
     g_free(f->waiting);
     pf_domain_policy_clear(&f->policy);
 }
@@ -150,7 +153,8 @@ static void say(PfFerry *f, int priority, const char *message_id, const char *te
     pf_log(priority, &fields, "domain '%s', port %s: %s", name, ports, text);
 }
 
-/* Keeps an error for people to see.  The same one again is not news. */
+/* Keeps an error for people to see.  The same one again is not news, nor is it worth an entry in
+ * the journal each time when several take turns, once a second. */
 static void set_error_text(PfFerry *f, const char *text)
 {
     if (g_strcmp0(text, f->last_error) == 0) {
@@ -159,7 +163,9 @@ static void set_error_text(PfFerry *f, const char *text)
     g_free(f->last_error);
     f->last_error = g_strdup(text);
     f->view.last_error = f->last_error;
-    say(f, LOG_WARNING, PF_MESSAGE_HANDOVER_FAILED, f->last_error);
+    if (g_hash_table_add(f->said, g_strdup(text))) {
+        say(f, LOG_WARNING, PF_MESSAGE_HANDOVER_FAILED, text);
+    }
     f->env->changed(f, PF_HANDOVER_ERROR, f->env->data);
 }
 
@@ -242,6 +248,7 @@ static void enter_phase(PfFerry *f, PfState from, PfEvent why)
     f->view.phases = (const PfPhaseView *)(gpointer)f->phases->data;
     f->view.n_phases = f->phases->len;
     f->entered = g_get_monotonic_time();
+    g_hash_table_remove_all(f->said);
     if (pf_ferry_is_ended(f)) {
         f->view.ended_us = now;
         f->view.outcome = f->view.phase;
@@ -367,6 +374,7 @@ static void answer_calls(PfFerry *f)
 static void ask(PfFerry *f, gboolean ends);
 static void tell(PfFerry *f, PfEvent event);
 static void arm_deadline(PfFerry *f);
+static void find_chassis(PfFerry *f);
 
 static guint arm(gint64 us, GSourceFunc function, PfFerry *f, gint64 *ret_ends)
 {
@@ -444,6 +452,9 @@ static gboolean on_check(gpointer data)
     if (++f->checks % CHECKS_PER_QUESTION == 0 && f->state != PF_DST_PREPLUG &&
         f->state != PF_DST_BINDING && !f->gate_call) {
         ask(f, FALSE);
+    }
+    if (f->chassis_missing) {
+        find_chassis(f);
     }
     if (!pf_ferry_is_ended(f)) {
         pf_ferry_look(f);
@@ -588,14 +599,26 @@ static void find_chassis_done(const PfSbChassis *source, const PfSbChassis *dest
         }
         if (error || problem) {
             set_error(f, "looking for the two chassis", error ? error : problem);
-        } else {
+        }
+        /* One that doesn't exist has no port: that is known, too.  It may come back as another. */
+        if (!error && (!f->chassis_known || !problem)) {
             pf_sb_chassis_copy(&f->source, source);
             pf_sb_chassis_copy(&f->destination, destination);
             f->chassis_known = TRUE;
+            f->chassis_missing = problem != NULL;
             pf_ferry_look(f);
         }
     }
     let_go(f);
+}
+
+static void find_chassis(PfFerry *f)
+{
+    if (!f->chassis_asked && f->env->sb) {
+        f->chassis_asked = TRUE;
+        pf_sb_find_chassis(f->env->sb, f->marker.source, f->marker.destination, WRITE_TIMEOUT_MS,
+                           find_chassis_done, hold(f));
+    }
 }
 
 static void barrier_done(gint64 nb_cfg, const GError *error, gpointer data)
@@ -695,10 +718,8 @@ void pf_ferry_look(PfFerry *f)
     if (pf_ferry_is_ended(f)) {
         return;
     }
-    if (!f->chassis_known && !f->chassis_asked && f->env->sb) {
-        f->chassis_asked = TRUE;
-        pf_sb_find_chassis(f->env->sb, f->marker.source, f->marker.destination, WRITE_TIMEOUT_MS,
-                           find_chassis_done, hold(f));
+    if (!f->chassis_known) {
+        find_chassis(f);
     }
     pf_settle(f->state, observe(f), f->guest, on_visit, f);
     show_ports(f);
@@ -1170,6 +1191,7 @@ PfFerry *pf_ferry_new(const PfFerryEnv *env, const PfFerryStart *start)
         pf_sb_chassis_copy(&f->destination, start->destination);
         f->chassis_known = TRUE;
     }
+    f->said = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     f->phases = g_array_new(FALSE, FALSE, sizeof(PfPhaseView));
     f->port_views = g_new0(PfPortView, f->n_ports);
     for (guint i = 0; i < f->n_ports; i++) {

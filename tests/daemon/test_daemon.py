@@ -134,7 +134,7 @@ class Host:
         threading.Thread(target=self.listen, daemon=True).start()
         self.config = os.path.join(self.folder, "portferry.conf")
         self.process = None
-        self.log = open(os.path.join(self.folder, "log"), "w+", encoding="utf-8")
+        self.log = open(os.path.join(self.folder, "log"), "a+", encoding="utf-8")
         stack.callback(self.log.close)
         stack.callback(self.end)
 
@@ -150,17 +150,34 @@ class Host:
     def start(self, connected=True, **settings):
         """Returns when it has its databases; or, if they don't answer, when it is on the bus."""
         self.configure(**settings)
-        # /run/portferry of its own.
         self.process = subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c",
-             'mount -t tmpfs tmpfs /run && exec "$0" "$@"', PORTFERRYD, "--config", self.config,
-             "--bus-address", self.bus.address, "--ovs-db", self.switch.remote],
+            self.command(),
             env={**os.environ, "NOTIFY_SOCKET": os.path.join(self.folder, "notify")},
             stdin=subprocess.DEVNULL, stderr=self.log)
         wait_for(lambda: "READY=1" in self.notifications(), what="READY=1")
         if connected:
             self.wait_connected()
         return self
+
+    def command(self):
+        # /run/portferry of its own.
+        return ["unshare", "--mount", "sh", "-c",
+                'mount -t tmpfs tmpfs /run && exec "$0" "$@"', PORTFERRYD, "--config", self.config,
+                "--bus-address", self.bus.address, "--ovs-db", self.switch.remote]
+
+    def run_once(self, seconds=20):
+        """Starts a daemon that is to end by itself; returns how it did."""
+        return subprocess.run(self.command(), stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, check=False, timeout=seconds)
+
+    def complaints(self, text):
+        """The lines of the daemon's log that have this in them."""
+        with open(self.log.name, encoding="utf-8", errors="replace") as f:
+            return [line for line in f if text in line]
+
+    def complaint(self, text):
+        """The first of them, or None."""
+        return next(iter(self.complaints(text)), None)
 
     def wait_connected(self):
         wait_for(lambda: self.get("NorthboundState") == "synced" and
@@ -697,10 +714,14 @@ def test_forget():
         wait_for(lambda: central.marker(PORT) == {}, what="the end")
 
 
+def can_isolate():
+    return os.geteuid() == 0 and subprocess.run(
+        ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/run"],
+        check=False, stderr=subprocess.DEVNULL).returncode == 0
+
+
 if __name__ == "__main__":
-    if os.geteuid() != 0 or subprocess.run(
-            ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/run"],
-            check=False, stderr=subprocess.DEVNULL).returncode != 0:
+    if not can_isolate():
         print("1..0 # SKIP needs root and mount namespaces")
         sys.exit(0)
     sys.exit(run([
