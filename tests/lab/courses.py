@@ -169,6 +169,6 @@ def premature(course):
     if not course.disturbed():
         handover = course.case.handover_of(course.source, course.guest, course.migration.started)
         scenario.override(course.source, handover, "Activate")
-    course.await_phase(course.source, "orphan", "done")
-    course.await_phase(course.destination, "done")
+    course.await_phase(course.source, "finish", "done")
+    course.await_phase(course.destination, "done", "undone")
     course.cancel()

@@ -599,4 +599,6 @@ cgroup_controllers = []
 namespaces = []
 stdio_handler = "file"
 migration_host = "{address}"
+keepalive_interval = 1
+keepalive_count = 2
 """

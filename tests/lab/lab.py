@@ -389,11 +389,11 @@ class Lab:
         return [host for host in self.hypervisors
                 if guest.name in host.virsh("list", "--name", "--state-running").split()]
 
-    def start_migration(self, guest, source, destination, *extra, live=True):
+    def start_migration(self, guest, source, destination, *extra, live=True, **options):
         command = ["virsh", "-q", "-c", "qemu:///system", "migrate",
                    *(["--live"] if live else []), *extra, guest.name, destination.uri]
         return RunningMigration(source.popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options))
 
     def migrate(self, guest, source, destination, *extra, live=True, timeout=60):
         """Migrates a guest as an operator would."""

@@ -131,8 +131,8 @@ class Walk(LabCase):
         self.assert_truth(course, way, moved)
 
     # While libvirt's hook waits for the daemon.
-    AT_GATE = {"enter-dst-preplug", "enter-dst-binding", "sent-preplug", "answered-preplug",
-               "sent-barrier", "answered-barrier"}
+    AT_GATE = {"enter-dst-preplug", "enter-dst-binding", "enter-dst-ready", "sent-preplug",
+               "answered-preplug", "sent-barrier", "answered-barrier"}
 
     def refused_for(self, host, course, name):
         """Whether on-not-ready=refuse has done what it says: nobody is there to open the gate."""

@@ -1,0 +1,309 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Migrations that somebody or something else ends: before the guest's pause, in it, after it."""
+
+import os
+import pathlib
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from lab import wait_until  # noqa: E402
+from lab.lab import (  # noqa: E402
+    RESUMED, RESUMED_MIGRATED, RESUMED_POSTCOPY, SUSPENDED, SUSPENDED_MIGRATED)
+from lab.scenario import (  # noqa: E402
+    PATIENCE, LabCase, claimants, handovers, main)
+
+
+class Terminal:
+    """virsh takes no SIGINT for an answer: it reads Ctrl-C itself, from a terminal."""
+
+    def __enter__(self):
+        self._outside, self.inside = os.openpty()
+        return self
+
+    def __exit__(self, *_error):
+        os.close(self._outside)
+        os.close(self.inside)
+
+    def interrupt(self):
+        os.write(self._outside, b"\x03")
+
+
+OTHER_HOOK = "/etc/libvirt/hooks/qemu.d/zz-other"
+
+
+class Failures(LabCase):
+    """One guest that changes its memory all the time."""
+
+    @classmethod
+    def furnish(cls):
+        cls.lab.add_switch("ls0")
+        cls.nic = cls.add_nic("ls0", "10.0.0.11/24")
+        cls.guest = cls.add_guest("vm1", [cls.nic], dirty_kib=30000)
+        cls.settle_for(incoming_timeout=5)
+
+    def assert_ended(self, source, destination, end, since):
+        for host, role in ((source, "source"), (destination, "destination")):
+            for handover in handovers(host, self.guest.uuid, since):
+                self.check_handover(host, self.guest, handover, role, end)
+
+    def assert_stays(self, source, destination, before, since, running=True):
+        self.assert_settled(self.guest, source, before, running)
+        self.assert_ended(source, destination, "undone", since)
+
+    def assert_lost(self, source, destination, before, end):
+        """The guest is no more; and can be started again where it is defined."""
+        self.assert_settled(self.guest, None, before)
+        for host in (source, destination):
+            for handover in handovers(host, self.guest.uuid, self.began):
+                self.assertIn(handover.phase, end, handover)
+        home = self.lab.hypervisors[0]
+        self.lab.boot(self.guest, home)
+        self.assert_settled(self.guest, home, before)
+
+
+class Before(Failures):
+    """Nothing has been copied yet, or not all."""
+
+    def break_hook(self, host, operation):
+        """A hook of somebody else's, that runs after portferry's."""
+        host.write(OTHER_HOOK, f"#!/bin/sh\n[ $2 != {operation} ] || exit 1\n", 0o755)
+
+    def mend_hook(self, host):
+        pathlib.Path(host.path(OTHER_HOOK)).unlink(missing_ok=True)
+
+    def fail_and_retry(self, fail):
+        source, destination = self.where(self.guest)
+        before = self.ports(self.guest)
+        for again in (False, True):
+            since = time.time_ns()
+            fail(source, destination)
+            if not again:
+                self.assert_stays(source, destination, before, since)
+        # At once: nobody waits for a time to be over.
+        retry = self.lab.migrate(self.guest, source, destination, timeout=PATIENCE)
+        self.assertTrue(retry.ok, retry.error)
+        self.assert_settled(self.guest, destination, before)
+
+    def refused_by_other_hook(self, operation):
+        def fail(source, destination):
+            self.break_hook(destination, operation)
+            failed = self.lab.migrate(self.guest, source, destination)
+            self.mend_hook(destination)
+            self.assertFalse(failed.ok)
+            self.assertIn("zz-other", failed.error)
+        self.fail_and_retry(fail)
+
+    def test_other_hook_migrate(self):
+        """Nothing whatever tells of this failure."""
+        self.refused_by_other_hook("migrate")
+
+    def test_other_hook_prepare(self):
+        self.refused_by_other_hook("prepare")
+
+    def test_other_hook_start(self):
+        self.refused_by_other_hook("start")
+
+    def test_other_hook_started(self):
+        self.refused_by_other_hook("started")
+
+    def test_name_clash(self):
+        """Another domain of that name: libvirt looks for it when the hook has run already."""
+        def fail(source, destination):
+            home = destination is self.lab.hypervisors[0]
+            if home:
+                destination.virsh("undefine", self.guest.name)
+            other = self.lab.define_guest(destination, self.guest.name, [])
+            failed = self.lab.migrate(self.guest, source, destination)
+            destination.virsh("undefine", other.uuid)
+            if home:
+                destination.write("/run/lab/again.xml", self.guest.xml())
+                destination.virsh("define", "/run/lab/again.xml")
+            self.assertFalse(failed.ok)
+            self.assertIn("already exists", failed.error)
+        self.fail_and_retry(fail)
+
+    def start(self, source, destination, **options):
+        migration = self.start_slow_migration(self.guest, source, destination, **options)
+        self.wait_for_phase(destination, self.guest, "ready", since=migration.started)
+        self.wait_for_phase(source, self.guest, "watch", since=migration.started)
+        self.wait_for_copy(self.guest, source)
+        return migration
+
+    def test_interrupted(self):
+        """Ctrl-C."""
+        def fail(source, destination):
+            with Terminal() as terminal:
+                migration = self.start(source, destination, stdin=terminal.inside)
+                terminal.interrupt()
+                self.assertFalse(migration.wait(PATIENCE).ok)
+        self.fail_and_retry(fail)
+
+    def test_destination_qemu_killed(self):
+        def fail(source, destination):
+            migration = self.start(source, destination)
+            self.kill_qemu(destination, self.guest)
+            self.assertFalse(migration.wait(PATIENCE).ok)
+        self.fail_and_retry(fail)
+
+    def test_source_qemu_killed(self):
+        source, destination = self.where(self.guest)
+        before = self.ports(self.guest)
+        migration = self.start(source, destination)
+        self.kill_qemu(source, self.guest)
+        self.assertFalse(migration.wait(PATIENCE).ok)
+        self.assert_lost(source, destination, before, {"undone"})
+
+
+class InThePause(Failures):
+    """Without --live the guest stands still for the whole copy: time to do something."""
+
+    def start(self, *extra, **options):
+        source, destination = self.where(self.guest)
+        since = time.time_ns()
+        migration = self.lab.start_migration(self.guest, source, destination, "--bandwidth", "2",
+                                             *extra, live=False, **options)
+        self.wait_for_event(source, self.guest, SUSPENDED, SUSPENDED_MIGRATED, since)
+        self.wait_for_phase(source, self.guest, "open", since=since)
+        self.wait_for_phase(destination, self.guest, "open", since=since)
+        return source, destination, migration
+
+    def finish_copy(self, source):
+        source.virsh("migrate-setspeed", self.guest.name, "10000")
+
+    def assert_failed(self, migration, source, destination, before):
+        self.assertFalse(migration.wait(PATIENCE).ok)
+        self.assert_stays(source, destination, before, self.began)
+
+    def test_cancelled(self):
+        before = self.ports(self.guest)
+        source, destination, migration = self.start()
+        source.virsh("domjobabort", self.guest.name)
+        self.assert_failed(migration, source, destination, before)
+
+    def test_interrupted(self):
+        before = self.ports(self.guest)
+        with Terminal() as terminal:
+            source, destination, migration = self.start(stdin=terminal.inside)
+            terminal.interrupt()
+            self.assert_failed(migration, source, destination, before)
+
+    def test_client_killed(self):
+        """libvirt gives the migration up by itself, and lets the guest go on."""
+        before = self.ports(self.guest)
+        source, destination, migration = self.start()
+        os.killpg(migration.process.pid, signal.SIGKILL)
+        self.assert_failed(migration, source, destination, before)
+
+    def test_client_killed_before_finish(self):
+        """All is copied, and nobody says so: the guest stays paused, and nobody tells."""
+        before = self.ports(self.guest)
+        source, destination, migration = self.start()
+        os.killpg(migration.process.pid, signal.SIGSTOP)
+        self.finish_copy(source)
+        wait_until(lambda: "Unbounded" not in source.virsh("domjobinfo", self.guest.name)
+                   or "Completed" in source.virsh("domjobinfo", self.guest.name),
+                   "the end of the copy", PATIENCE, interval=0.1)
+        time.sleep(1)
+        os.killpg(migration.process.pid, signal.SIGKILL)
+        self.assertFalse(migration.wait(PATIENCE).ok)
+        self.assert_stays(source, destination, before, self.began, running=False)
+        source.virsh("resume", self.guest.name)
+        self.assert_settled(self.guest, source, before)
+
+    def test_destination_qemu_killed(self):
+        before = self.ports(self.guest)
+        source, destination, migration = self.start()
+        self.kill_qemu(destination, self.guest)
+        self.assert_failed(migration, source, destination, before)
+
+    def test_source_qemu_killed(self):
+        before = self.ports(self.guest)
+        source, destination, migration = self.start()
+        self.kill_qemu(source, self.guest)
+        self.assertFalse(migration.wait(PATIENCE).ok)
+        self.assert_lost(source, destination, before, {"undone"})
+
+    def test_finish_reply_lost(self):
+        """The destination has resumed the guest; the source hears nothing, and resumes it too."""
+        before = self.ports(self.guest)
+        source, destination = self.where(self.guest)
+        # libvirt's own words take one way, the guest's memory another.
+        for number, host in enumerate((source, destination), 1):
+            host.shell(f"ip addr add 172.32.0.{number}/24 dev mgmt0")
+            self.add_repair(lambda host=host, number=number: host.shell(
+                f"ip addr del 172.32.0.{number}/24 dev mgmt0"))
+        source, destination, migration = self.start(
+            "--p2p", "--migrateuri", "tcp://172.32.0.2")
+        destination.shell(f"ip route add blackhole {source.mgmt_ip}/32")
+        self.finish_copy(source)
+        self.wait_for_event(destination, self.guest, RESUMED, RESUMED_MIGRATED, self.began)
+        # Its keepalive must have noticed.
+        self.wait_for_event(source, self.guest, RESUMED, RESUMED_MIGRATED, self.began)
+        destination.shell(f"ip route del blackhole {source.mgmt_ip}/32")
+        self.assertFalse(migration.wait(PATIENCE).ok)
+        # Twice; and one host has the port, and keeps it: the destination, which spoke first.
+        there = self.wait_for_phase(destination, self.guest, "active", "finish", "done")
+        binding = self.lab.binding(self.nic.port)
+        self.assertEqual((binding["chassis"], binding["additional"]), (destination.chassis, []))
+        self.assertEqual(claimants(self.lab, self.nic.port), [destination.name])
+        here = self.wait_for_phase(source, self.guest, "release")
+        self.assertEqual(here.id, there.id)
+        self.assertIn("destroy it on one of the two hosts", here.last_error)
+        source.virsh("destroy", self.guest.name)
+        self.assert_settled(self.guest, destination, before)
+        self.assert_ended(source, destination, "done", self.began)
+
+
+class After(Failures):
+    """The guest runs at the destination already."""
+
+    def test_destination_qemu_killed(self):
+        before = self.ports(self.guest)
+        source, destination = self.where(self.guest)
+        migration = self.lab.start_migration(self.guest, source, destination)
+        self.wait_for_event(destination, self.guest, RESUMED, RESUMED_MIGRATED, self.began)
+        self.kill_qemu(destination, self.guest)
+        migration.wait(PATIENCE)
+        hosts = self.lab.guest_location(self.guest)
+        if hosts == [source]:  # it was killed before libvirt had finished
+            self.assert_stays(source, destination, before, self.began)
+        else:
+            self.assert_lost(source, destination, before, {"done", "undone"})
+
+    def start_postcopy(self):
+        source, destination = self.where(self.guest)
+        migration = self.start_slow_migration(
+            self.guest, source, destination, "--postcopy", "--postcopy-bandwidth", "4")
+        self.wait_for_phase(destination, self.guest, "ready", since=migration.started)
+        self.wait_for_copy(self.guest, source)
+        source.virsh("migrate-postcopy", self.guest.name)
+        self.wait_for_event(destination, self.guest, RESUMED, RESUMED_POSTCOPY, migration.started)
+        return source, destination, migration
+
+    def test_postcopy_source_qemu_killed(self):
+        """What is left of the guest is at the destination, and so is its port."""
+        before = self.ports(self.guest)
+        source, destination, migration = self.start_postcopy()
+        self.kill_qemu(source, self.guest)
+        self.assertFalse(migration.wait(PATIENCE).ok)
+        self.assert_settled(self.guest, destination, before, check_guest=False)
+        destination.virsh("destroy", self.guest.name)
+        self.assert_lost(source, destination, before, {"done"})
+
+    def test_postcopy_destination_qemu_killed(self):
+        """Neither half is of any use; the source's waits for somebody to destroy it."""
+        before = self.ports(self.guest)
+        source, destination, migration = self.start_postcopy()
+        self.kill_qemu(destination, self.guest)
+        self.assertFalse(migration.wait(PATIENCE).ok)
+        source.virsh("destroy", self.guest.name)
+        self.assert_lost(source, destination, before, {"done", "undone"})
+
+
+if __name__ == "__main__":
+    main()
