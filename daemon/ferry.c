@@ -1055,6 +1055,14 @@ void pf_ferry_resync(PfFerry *f)
     }
 }
 
+void pf_ferry_superseded(PfFerry *f)
+{
+    if (f->role == PF_ROLE_DESTINATION && !f->marker.by_hand && !f->gate_call && !f->held &&
+        pf_state_info(f->state)->limit == PF_LIMIT_INCOMING) {
+        ask(f, TRUE);
+    }
+}
+
 /* ---- operators and hooks ---- */
 
 gboolean pf_ferry_override(PfFerry *f, PfEvent event, GError **error)

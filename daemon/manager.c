@@ -687,6 +687,10 @@ static void on_migrate_begin(PfBusCall *call, const char *name G_GNUC_UNUSED, GB
         begin->macs[i] = g_strdup(port->mac ? port->mac : "");
     }
     pf_domain_policy_copy(&begin->policy, &domain->policy);
+    PfFerry *earlier = find_open_ferry(m, begin->uuid);
+    if (earlier) {
+        pf_ferry_superseded(earlier);
+    }
     begin_try(begin);
 }
 

@@ -102,6 +102,23 @@ class Before(Failures):
         """Nothing whatever tells of this failure."""
         self.refused_by_other_hook("migrate")
 
+    def test_retry_at_once(self):
+        """The retry itself is what tells that the one before is over."""
+        source, destination = self.where(self.guest)
+        before = self.ports(self.guest)
+        for host in self.lab.hypervisors:
+            self.configure(host, incoming_timeout=300)
+        for fails in (True, True, False):
+            if fails:
+                self.break_hook(destination, "migrate")
+            migration = self.lab.migrate(self.guest, source, destination)
+            self.mend_hook(destination)
+            self.assertEqual(migration.ok, not fails, migration.error)
+            self.assertNotIn("portferry:", migration.error)
+        self.assert_settled(self.guest, destination, before)
+        self.assertEqual([one.phase for one in handovers(destination, self.guest.uuid, self.began)],
+                         ["undone", "undone", "done"])
+
     def test_other_hook_prepare(self):
         self.refused_by_other_hook("prepare")
 
