@@ -72,8 +72,8 @@ void pf_ferry_look(PfFerry *ferry);
 void pf_ferry_virt_event(PfFerry *ferry, const PfVirtEvent *event);
 /* libvirt is there again, and may have said something that we have missed: asks. */
 void pf_ferry_resync(PfFerry *ferry);
-/* libvirt prepares another migration of the domain to this host, so that this one may be over without
- * a word: asks.  Nothing happens to one that goes on. */
+/* libvirt prepares another migration of the domain to this host, so that this one may be over
+ * without a word: asks.  Nothing happens to one that goes on. */
 void pf_ferry_superseded(PfFerry *ferry);
 /* The `release` hook has run at the destination. */
 void pf_ferry_released(PfFerry *ferry);
