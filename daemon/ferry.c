@@ -59,7 +59,8 @@ struct PfFerry {
     PfEvent override; /* PF_EV_ACTIVATE, PF_EV_ROLLBACK, or PF_N_EVENTS */
     guint in_flight;  /* goals that an adapter is at work on */
     gboolean preplug_tried;
-    gboolean cms_in_charge; /* the port was left to its CMS, the migration goes on */
+    gboolean cms;      /* a CMS runs the handover */
+    gboolean watching; /* ... and the southbound rows of its ports are replicated */
 
     Barrier barrier;
     gint64 barrier_cfg;
@@ -186,6 +187,9 @@ static PfWaiting where(const PfFerry *f)
         .held = f->held,
         .by_hand = f->marker.by_hand,
         .gate_passed = f->gate_passed,
+        .cms = f->cms,
+        .source = f->marker.source,
+        .destination = f->marker.destination,
         .nb_live = env->nb && pf_nb_get_state(env->nb) == PF_OVSDB_SYNCED,
         .sb_live = env->sb && pf_sb_get_state(env->sb) == PF_OVSDB_SYNCED,
         .ovs_live = env->ovs && pf_ovs_get_state(env->ovs) == PF_OVSDB_SYNCED,
@@ -228,9 +232,13 @@ static const char *phase_message(PfState state)
         [PF_DST_READY] = PF_MESSAGE_HANDOVER_READY,
         [PF_DST_OPEN] = PF_MESSAGE_HANDOVER_OPENED,
         [PF_SRC_OPEN] = PF_MESSAGE_HANDOVER_OPENED,
+        [PF_CMS_READY] = PF_MESSAGE_HANDOVER_READY,
+        [PF_CMS_OPEN] = PF_MESSAGE_HANDOVER_OPENED,
+        [PF_CMS_PAUSE] = PF_MESSAGE_HANDOVER_OPENED,
         [PF_DST_ACTIVE] = PF_MESSAGE_HANDOVER_ACTIVATED,
         [PF_ENDED_DONE] = PF_MESSAGE_HANDOVER_FINISHED,
         [PF_ENDED_UNDONE] = PF_MESSAGE_HANDOVER_ROLLED_BACK,
+        [PF_ENDED_UNFINISHED] = PF_MESSAGE_HANDOVER_UNFINISHED,
     };
     return noteworthy[state] ? noteworthy[state] : PF_MESSAGE_PHASE_CHANGED;
 }
@@ -279,7 +287,7 @@ static void enter_phase(PfFerry *f, PfState from, PfEvent why)
 static const char *port_state(const PfFerry *f, const PfPortFacts *p)
 {
     if (!p->sb_marked) {
-        return f->state == PF_ENDED_DONE || f->state == PF_ENDED_UNDONE ? "released" : "unknown";
+        return pf_ferry_is_ended(f) ? "released" : "unknown";
     }
     if (p->sb_on_dst) {
         return "active";
@@ -354,11 +362,10 @@ static GError *refusal(const PfFerry *f)
 static void answer_calls(PfFerry *f)
 {
     PfGate gate = pf_state_info(f->state)->gate;
-    gboolean proceed =
-        !f->marker.by_hand && (f->cms_in_charge || on_not_ready(f) == PF_POLICY_PROCEED);
+    gboolean proceed = !f->marker.by_hand && on_not_ready(f) == PF_POLICY_PROCEED;
     g_autoptr(GError) error = gate == PF_GATE_REFUSE && !proceed ? refusal(f) : NULL;
 
-    if (f->begin_call && f->state != PF_DST_PREPLUG) {
+    if (f->begin_call && pf_state_info(f->state)->limit != PF_LIMIT_PREPLUG) {
         answer(f, &f->begin_call, error);
     }
     if (f->gate_call && gate != PF_GATE_WAIT && !f->held) {
@@ -388,7 +395,15 @@ static gboolean on_deadline(gpointer data)
     PfLimit limit = pf_state_info(f->state)->limit;
 
     f->deadline_id = 0;
-    if (limit == PF_LIMIT_PREPLUG) {
+    if (f->state == PF_CMS_LISTS) {
+        PfWaiting now = where(f);
+        g_autofree char *missing = pf_waiting_missing(&now);
+        g_autofree char *text = g_strdup_printf("the CMS has not bound the port to both hosts in "
+                                                "time: %s",
+                                                missing ? missing : "it has just done so");
+        set_error_text(f, text);
+        tell(f, PF_EV_DEADLINE);
+    } else if (limit == PF_LIMIT_PREPLUG) {
         g_autoptr(GError) error = NULL;
         g_set_error(&error, PF_ERROR, PF_ERROR_TIMEOUT,
                     "the northbound database has not taken the pre-plug in time");
@@ -400,6 +415,9 @@ static gboolean on_deadline(gpointer data)
                 "the source has not let go of the port in time; going on without it");
         }
         tell(f, PF_EV_DEADLINE);
+    } else if (f->cms && !where(f).sb_live) {
+        arm_deadline(f); /* who knows what the CMS has done? */
+        show_waiting(f);
     } else if (f->held || f->gate_call) {
         arm_deadline(f); /* others keep the time, and libvirt holds its lock on the domain */
         show_waiting(f);
@@ -440,6 +458,9 @@ static void arm_deadline(PfFerry *f)
     case PF_LIMIT_TEARDOWN:
         us = config->teardown_timeout;
         break;
+    case PF_LIMIT_CMS:
+        us = config->cms_timeout;
+        break;
     }
     f->deadline_id = arm(us, on_deadline, f, &f->deadline_ends);
 }
@@ -449,8 +470,8 @@ static gboolean on_check(gpointer data)
     PfFerry *f = data;
 
     /* The hook of a domain that is being prepared may hold libvirt's lock on it: don't ask then. */
-    if (++f->checks % CHECKS_PER_QUESTION == 0 && f->state != PF_DST_PREPLUG &&
-        f->state != PF_DST_BINDING && !f->gate_call) {
+    if (++f->checks % CHECKS_PER_QUESTION == 0 && pf_state_info(f->state)->gate != PF_GATE_WAIT &&
+        !f->gate_call) {
         ask(f, FALSE);
     }
     if (f->chassis_missing) {
@@ -485,9 +506,9 @@ static gboolean on_gate_deadline(gpointer data)
 /* Whether there still is a gate ahead, or, of a handover by hand, a decision. */
 static gboolean is_holdable(const PfFerry *f)
 {
+    PfLimit limit = pf_state_info(f->state)->limit;
     return f->role == PF_ROLE_DESTINATION && (f->marker.by_hand || !f->gate_passed) &&
-           (f->state == PF_DST_PREPLUG || f->state == PF_DST_BINDING || f->state == PF_DST_READY ||
-            f->state == PF_DST_OPEN);
+           (limit == PF_LIMIT_PREPLUG || limit == PF_LIMIT_INCOMING);
 }
 
 static void end_hold(PfFerry *f, gint64 until)
@@ -552,7 +573,8 @@ static gboolean on_taps_stale(gpointer data)
     PfFerry *f = data;
 
     f->taps_id = 0;
-    if (f->state == PF_DST_READY) { /* else what waits has been let in on purpose */
+    if (f->state == PF_DST_READY ||
+        f->state == PF_CMS_READY) { /* else what waits has been let in on purpose */
         tend_taps(f, renew_queue);
     }
     return G_SOURCE_REMOVE;
@@ -571,15 +593,36 @@ static void empty_taps(PfFerry *f)
 
 /* ---- the machine ---- */
 
+/* The rows of a handover without a marker are known by their ports' names. */
+static void follow_rows(PfFerry *f)
+{
+    f->cms = f->cms || pf_state_info(f->state)->cms;
+    gboolean wanted = f->cms && !pf_ferry_is_ended(f);
+
+    if (wanted == f->watching) {
+        return;
+    }
+    f->watching = wanted;
+    for (guint i = 0; i < f->n_ports; i++) {
+        if (wanted) {
+            pf_sb_watch(f->env->sb, f->ports[i]);
+        } else {
+            pf_sb_unwatch(f->env->sb, f->ports[i]);
+        }
+    }
+}
+
 static void on_visit(PfState from, PfState to, PfEvent why, gpointer data)
 {
     PfFerry *f = data;
     f->state = to;
-    if (to == PF_DST_READY && from == PF_DST_BINDING) {
+    if ((to == PF_DST_READY && from == PF_DST_BINDING) ||
+        (to == PF_CMS_READY && from == PF_CMS_BINDING)) {
         empty_taps(f);
-    } else if (to == PF_DST_ACTIVE) {
+    } else if (to == PF_DST_ACTIVE || from == PF_CMS_ACTIVATE) {
         tend_taps(f, restore_queue);
     }
+    follow_rows(f);
     enter_phase(f, from, why);
     f->env->changed(f, PF_HANDOVER_PHASE, f->env->data);
 }
@@ -642,7 +685,14 @@ static void barrier_done(gint64 nb_cfg, const GError *error, gpointer data)
 /* Whether the flows of a datapath that is new here are in the switch. */
 static gboolean flows_are_in(PfFerry *f, const PfWorld *world)
 {
-    if (f->barrier == BARRIER_NEEDED && f->state == PF_DST_BINDING && f->env->nb) {
+    gboolean binding = f->state == PF_DST_BINDING || f->state == PF_CMS_BINDING;
+    if (f->barrier == BARRIER_NEEDED && binding && f->env->nb_is_none) {
+        say(f, LOG_NOTICE, NULL,
+            "no guest of its switch is here yet, and without a northbound database nobody can "
+            "confirm that all flows are installed: going by ovn-controller's word alone");
+        f->barrier = BARRIER_NOT_NEEDED;
+    }
+    if (f->barrier == BARRIER_NEEDED && binding && f->env->nb) {
         PfWorld if_they_were = *world;
         if_they_were.flows_in = TRUE;
         guint64 facts = pf_facts(f->role, &if_they_were, f->facts, f->n_ports);
@@ -657,6 +707,12 @@ static gboolean flows_are_in(PfFerry *f, const PfWorld *world)
             pf_ovs_get_flows_cfg(f->env->ovs) >= f->barrier_cfg);
 }
 
+/* By which the southbound adapter knows the handover's rows. */
+static const char *row_id(const PfFerry *f)
+{
+    return f->cms ? NULL : f->marker.handover;
+}
+
 static guint64 observe(PfFerry *f)
 {
     const PfFerryEnv *env = f->env;
@@ -669,16 +725,18 @@ static guint64 observe(PfFerry *f)
         .sb_live = env->sb && f->chassis_known && pf_sb_get_state(env->sb) == PF_OVSDB_SYNCED,
         .ovs_live = env->ovs && pf_ovs_get_state(env->ovs) == PF_OVSDB_SYNCED,
     };
+    if (f->cms) {
+        world.nb_live = world.sb_live = world.sb_live && pf_sb_is_current(env->sb);
+    }
 
     for (guint i = 0; i < f->n_ports; i++) {
         PfPortFacts *p = &f->facts[i];
         memset(p, 0, sizeof *p);
-        if (world.nb_live) {
+        if (world.nb_live && !f->cms) {
             pf_nb_get_port(env->nb, f->ports[i], f->marker.handover, &ends, p);
         }
         if (world.sb_live) {
-            pf_sb_get_port(env->sb, f->ports[i], f->marker.handover, &f->source, &f->destination,
-                           p);
+            pf_sb_get_port(env->sb, f->ports[i], row_id(f), &f->source, &f->destination, p);
         }
         if (world.ovs_live) {
             pf_ovs_get_port(env->ovs, f->ports[i], p);
@@ -792,14 +850,16 @@ static void pursuit_done(const GError *error, gpointer data)
     pf_crash_at_answered(pursuit->goal);
     f->in_flight &= ~(guint)pursuit->goal;
     if (f->env && !pf_ferry_is_ended(f)) {
-        f->cms_in_charge = pursuit->goal == PF_GOAL_PREPLUG && !f->marker.by_hand &&
-                           g_error_matches(error, PF_ERROR, PF_ERROR_DENIED);
-        if (f->cms_in_charge) {
+        gboolean left = pursuit->goal == PF_GOAL_PREPLUG && !f->marker.by_hand &&
+                        g_error_matches(error, PF_ERROR, PF_ERROR_DENIED);
+        if (left) {
             say(f, LOG_NOTICE, PF_MESSAGE_CMS_IN_CHARGE, error->message);
         } else if (error) {
             set_error(f, goal_text(pursuit->goal), error);
         }
-        if (error && pursuit->goal == PF_GOAL_PREPLUG) {
+        if (left) {
+            tell(f, PF_EV_LEFT_TO_CMS);
+        } else if (error && pursuit->goal == PF_GOAL_PREPLUG) {
             tell(f, PF_EV_REFUSED);
         } else if (!error) {
             pf_ferry_look(f);
@@ -862,8 +922,8 @@ static void pursue_opening(PfFerry *f, PfGoal goal)
             needed || (p->sb_marked && p->sb_dst_opened != open && (!open || p->sb_dst_requested));
     }
     if (needed && f->env->sb) {
-        pf_sb_set_open(f->env->sb, (const char *const *)f->ports, f->marker.handover,
-                       &f->destination, open, WRITE_TIMEOUT_MS, pursuit_done, pursuit_new(f, goal));
+        pf_sb_set_open(f->env->sb, (const char *const *)f->ports, row_id(f), &f->destination, open,
+                       WRITE_TIMEOUT_MS, pursuit_done, pursuit_new(f, goal));
         pf_crash_at_sent(goal);
     }
 }
@@ -992,8 +1052,9 @@ static void take_answer(PfFerry *f, const PfVirtGuest *guest, gboolean final)
     PfEvent event = pf_guest_answer(f->role, f->state, guest);
     /* Until QEMU has been started, it is no news that libvirt doesn't know the domain. */
     gint64 age = g_get_real_time() - f->marker.started;
-    gboolean starting = f->gate_call || f->state == PF_DST_PREPLUG ||
-                        (f->state == PF_DST_BINDING && age < f->env->config->incoming_timeout);
+    gboolean starting =
+        f->gate_call || pf_state_info(f->state)->limit == PF_LIMIT_PREPLUG ||
+        (pf_state_info(f->state)->gate == PF_GATE_WAIT && age < f->env->config->incoming_timeout);
     if (event == PF_EV_GUEST_FAILED && starting && !final) {
         return;
     }
@@ -1024,12 +1085,20 @@ static void on_answer(const PfVirtGuest *guest, gpointer data)
                     guest->error ? guest->error : "libvirt does not answer");
         set_error(f, "asking where the guest is", error);
     }
-    if (pf_guest_goes_on(guest)) {
+    PfLimit limit = pf_state_info(f->state)->limit;
+    gboolean unknown = guest->state == PF_VIRT_GUEST_UNREACHABLE;
+    if (pf_guest_goes_on(guest) && !(limit == PF_LIMIT_CMS && unknown)) {
         arm_deadline(f);
         show_waiting(f);
-    } else {
-        tell(f, PF_EV_DEADLINE);
+        return;
     }
+    if (limit == PF_LIMIT_CMS) {
+        g_autofree char *text = g_strdup_printf(
+            "waited for %.0f s in vain for %s; portferry leaves the ports as they are",
+            (double)f->env->config->cms_timeout / G_USEC_PER_SEC, f->waiting);
+        set_error_text(f, text);
+    }
+    tell(f, PF_EV_DEADLINE);
 }
 
 static void ask(PfFerry *f, gboolean ends)
@@ -1042,7 +1111,8 @@ static void ask(PfFerry *f, gboolean ends)
         return;
     }
     /* A job costs libvirt's lock on the domain, and in the copy the switchover may be near. */
-    gboolean job = f->role == PF_ROLE_SOURCE && (ends || f->state != PF_SRC_WATCH);
+    gboolean watch = f->state == PF_SRC_WATCH || f->state == PF_CMS_WATCH;
+    gboolean job = f->role == PF_ROLE_SOURCE && (ends || !watch);
     f->question =
         pf_virt_ask(f->env->virt, f->marker.domain, job ? PF_VIRT_ASK_JOB : PF_VIRT_ASK_STATE,
                     QUESTION_TIMEOUT_US, on_answer, f);
@@ -1125,6 +1195,16 @@ gboolean pf_ferry_release(PfFerry *f, GError **error)
     }
     end_hold(f, f->gate_call ? g_get_monotonic_time() + us : 0);
     pf_ferry_look(f);
+    return TRUE;
+}
+
+gboolean pf_ferry_give_way(PfFerry *f)
+{
+    if (pf_handover_next(f->state, PF_EV_AGAIN) == f->state) {
+        return FALSE;
+    }
+    set_error_text(f, "another migration of the guest has begun before the CMS has ended this one");
+    tell(f, PF_EV_AGAIN);
     return TRUE;
 }
 
@@ -1220,6 +1300,7 @@ PfFerry *pf_ferry_new(const PfFerryEnv *env, const PfFerryStart *start)
         .n_ports = f->n_ports,
     };
     enter_phase(f, PF_STATE_INVALID, PF_N_EVENTS);
+    follow_rows(f);
     return f;
 }
 
@@ -1227,7 +1308,7 @@ void pf_ferry_start(PfFerry *f)
 {
     arm_deadline(f);
     f->check_id = g_timeout_add_seconds(CHECK_INTERVAL_S, on_check, f);
-    if (f->state != PF_DST_PREPLUG) {
+    if (pf_state_info(f->state)->limit != PF_LIMIT_PREPLUG) {
         ask(f, FALSE);
     }
     pf_ferry_look(f);
@@ -1256,6 +1337,9 @@ void pf_ferry_free(PfFerry *f)
         answer(f, &f->gate_call, error);
     }
     stop(f);
+    for (guint i = 0; f->watching && i < f->n_ports; i++) {
+        pf_sb_unwatch(f->env->sb, f->ports[i]);
+    }
     f->env = NULL;
     let_go(f);
 }
@@ -1273,6 +1357,11 @@ PfState pf_ferry_get_state(const PfFerry *f)
 PfRole pf_ferry_get_role(const PfFerry *f)
 {
     return f->role;
+}
+
+gboolean pf_ferry_is_cms(const PfFerry *f)
+{
+    return f->cms;
 }
 
 gboolean pf_ferry_is_ended(const PfFerry *f)

@@ -27,6 +27,7 @@ typedef struct PfFerry PfFerry;
 typedef struct {
     const PfConfig *config;
     PfNb *nb;
+    gboolean nb_is_none; /* there is no northbound database for this host: a CMS writes it */
     PfSb *sb;
     PfOvs *ovs;
     PfVirt *virt;
@@ -88,6 +89,10 @@ gboolean pf_ferry_override(PfFerry *ferry, PfEvent event, GError **error);
 gboolean pf_ferry_hold(PfFerry *ferry, GError **error);
 gboolean pf_ferry_release(PfFerry *ferry, GError **error);
 
+/* Another migration of the guest begins: a handover that only waits for its CMS ends.  FALSE: it is
+ * another one, or not there yet, and goes on. */
+gboolean pf_ferry_give_way(PfFerry *ferry);
+
 /* Whether an open handover has been without progress, in a phase without a time limit, for longer
  * than teardown-timeout. */
 gboolean pf_ferry_is_stuck(const PfFerry *ferry);
@@ -106,4 +111,6 @@ void pf_ferry_wait_gate(PfFerry *ferry, PfBusCall *call);
 const PfHandoverView *pf_ferry_get_view(const PfFerry *ferry);
 PfState pf_ferry_get_state(const PfFerry *ferry);
 PfRole pf_ferry_get_role(const PfFerry *ferry);
+/* Whether a CMS runs it, which no marker tells of. */
+gboolean pf_ferry_is_cms(const PfFerry *ferry);
 gboolean pf_ferry_is_ended(const PfFerry *ferry);

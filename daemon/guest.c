@@ -45,8 +45,9 @@ PfEvent pf_guest_event(PfRole role, PfVirtEventType type)
 PfEvent pf_guest_answer(PfRole role, PfState state, const PfVirtGuest *guest)
 {
     gboolean here = role == PF_ROLE_DESTINATION;
-    gboolean was_stopped = state == PF_SRC_OPEN || state == PF_SRC_RELEASE ||
-                           state == PF_SRC_ORPHAN || state == PF_SRC_FINISH;
+    gboolean open = state == PF_SRC_OPEN || state == PF_CMS_PAUSE;
+    gboolean was_stopped = open || state == PF_SRC_RELEASE || state == PF_SRC_ORPHAN ||
+                           state == PF_SRC_FINISH;
 
     switch (guest->state) {
     case PF_VIRT_GUEST_ABSENT:
@@ -61,7 +62,7 @@ PfEvent pf_guest_answer(PfRole role, PfState state, const PfVirtGuest *guest)
             return PF_EV_GUEST_BACK;
         }
         return guest->job == PF_VIRT_JOB_MIGRATION_OUT && guest->state == PF_VIRT_GUEST_RUNNING &&
-                       state == PF_SRC_OPEN
+                       open
                    ? PF_EV_GUEST_UNPAUSED
                    : PF_N_EVENTS;
     case PF_VIRT_GUEST_RUNNING_POSTCOPY:

@@ -11,6 +11,7 @@
 #include "build-config.h"
 #include "bus.h"
 #include "chassis-list.h"
+#include "cms.h"
 #include "domain-xml.h"
 #include "early.h"
 #include "error.h"
@@ -30,6 +31,7 @@ typedef enum {
     COUNT_STARTED,
     COUNT_DONE,
     COUNT_UNDONE,
+    COUNT_UNFINISHED,
     COUNT_REFUSED,
     COUNT_OVERRIDDEN,
     N_COUNTS,
@@ -47,6 +49,7 @@ struct PfManager {
     PfFerryEnv env; /* the adapters */
     char *chassis;  /* this host's system-id; NULL while unknown */
     char *nb_remote, *sb_remote;
+    char *tls[3]; /* key, certificate and CA that the host's own row gives; NULL: in no use */
 
     GHashTable *ferries;     /* handover id -> PfFerry, open and ended */
     GQueue ended;            /* ids, oldest first; owned */
@@ -55,6 +58,7 @@ struct PfManager {
     PfEarly *early;          /* hooks at the gate until then */
     GHashTable *bad_markers; /* ports whose marker was complained about */
     GHashTable *forgotten;   /* ids of open handovers that an operator gave up */
+    PfCms *cms;
     guint look_id;
 
     PfManagerView view;
@@ -114,12 +118,13 @@ static void show_states(PfManager *m)
 {
     const PfFerryEnv *env = &m->env;
     PfOvsdbState nb = env->nb ? pf_nb_get_state(env->nb) : PF_OVSDB_DISCONNECTED;
+    const char *northbound = env->nb_is_none ? "none" : pf_ovsdb_state_to_string(nb);
     PfOvsdbState sb = env->sb ? pf_sb_get_state(env->sb) : PF_OVSDB_DISCONNECTED;
     PfOvsdbState ovs = env->ovs ? pf_ovs_get_state(env->ovs) : PF_OVSDB_DISCONNECTED;
     gboolean changed = FALSE;
 
-    changed |= set_state(m, &m->view.northbound_state, pf_ovsdb_state_to_string(nb), "northbound",
-                         PF_MANAGER_NORTHBOUND);
+    changed |=
+        set_state(m, &m->view.northbound_state, northbound, "northbound", PF_MANAGER_NORTHBOUND);
     changed |= set_state(m, &m->view.southbound_state, pf_ovsdb_state_to_string(sb), "southbound",
                          PF_MANAGER_SOUTHBOUND);
     changed |= set_state(m, &m->view.switch_state, pf_ovsdb_state_to_string(ovs), "Open vSwitch",
@@ -174,10 +179,9 @@ static void forget_ferry(PfManager *m, const char *id)
 static void expect_domain(const PfFerry *ferry)
 {
     const PfHandoverView *view = pf_ferry_get_view(ferry);
-    PfState state = pf_ferry_get_state(ferry);
+    const PfStateInfo *state = pf_state_info(pf_ferry_get_state(ferry));
 
-    if (!view->by_hand &&
-        (state == PF_DST_BINDING || state == PF_DST_READY || state == PF_DST_OPEN)) {
+    if (!view->by_hand && state->role == PF_ROLE_DESTINATION && state->limit == PF_LIMIT_INCOMING) {
         const PfIncoming incoming = pf_ferry_get_incoming(ferry);
         pf_runtime_set_incoming(view->uuid, &incoming);
     }
@@ -192,8 +196,9 @@ static void ferry_changed(PfFerry *ferry, PfHandoverChange what, gpointer data)
         return; /* not shown yet */
     }
     pf_bus_handover_changed(m->bus, view, what);
-    if (what & PF_HANDOVER_HELD ||
-        (what & PF_HANDOVER_PHASE && pf_ferry_get_state(ferry) == PF_DST_BINDING)) {
+    PfState state = pf_ferry_get_state(ferry);
+    gboolean binding = state == PF_DST_BINDING || state == PF_CMS_BINDING;
+    if (what & PF_HANDOVER_HELD || (what & PF_HANDOVER_PHASE && binding)) {
         expect_domain(ferry);
     }
 }
@@ -218,9 +223,16 @@ static void ferry_ended(PfFerry *ferry, gpointer data)
     PfManager *m = data;
     const PfHandoverView *view = pf_ferry_get_view(ferry);
 
-    m->counters[pf_ferry_get_state(ferry) == PF_ENDED_DONE ? COUNT_DONE : COUNT_UNDONE].value++;
+    PfState state = pf_ferry_get_state(ferry);
+    m->counters[state == PF_ENDED_DONE     ? COUNT_DONE
+                : state == PF_ENDED_UNDONE ? COUNT_UNDONE
+                                           : COUNT_UNFINISHED]
+        .value++;
     if (pf_ferry_get_role(ferry) == PF_ROLE_DESTINATION) {
         pf_runtime_set_incoming(view->uuid, NULL);
+    }
+    if (pf_ferry_is_cms(ferry)) {
+        pf_cms_settle(m->cms, pf_ferry_get_role(ferry), view->uuid, view->peer);
     }
     g_queue_push_tail(&m->ended, g_strdup(view->id));
     notify(m);
@@ -324,47 +336,75 @@ static void on_released(const char *port, const char *domain, const char *id, gp
     }
 }
 
-static void take_up(PfManager *m, const Found *found, PfOrigin origin)
+/* 'cms': what is known of it, if a CMS has begun it; else NULL. */
+static void take_up(PfManager *m, PfRole role, PfOrigin origin, const PfMarker *marker,
+                    const GPtrArray *with_ports, const PfCmsFound *cms)
 {
-    PfFerry *known = g_hash_table_lookup(m->ferries, found->marker.handover);
-    if ((known && !pf_ferry_is_ended(known)) ||
-        g_hash_table_contains(m->forgotten, found->marker.handover)) {
-        return;
-    }
-    if (find_open_ferry(m, found->marker.domain)) {
-        return; /* one after the other: this is looked at again when that ends */
-    }
     g_autoptr(GPtrArray) ports = g_ptr_array_new();
-    for (guint i = 0; i < found->ports->len; i++) {
-        g_ptr_array_add(ports, g_ptr_array_index(found->ports, i));
+    for (guint i = 0; i < with_ports->len; i++) {
+        g_ptr_array_add(ports, g_ptr_array_index(with_ports, i));
     }
     g_ptr_array_add(ports, NULL);
 
-    gboolean source = g_str_equal(found->marker.source, m->chassis);
     const PfFerryStart start = {
-        .role = source ? PF_ROLE_SOURCE : PF_ROLE_DESTINATION,
+        .role = role,
         .origin = origin,
-        .marker = &found->marker,
+        .marker = marker,
         .ports = (const char *const *)ports->pdata,
+        .source = cms ? &cms->source : NULL,
+        .destination = cms ? &cms->destination : NULL,
     };
     const PfLogFields fields = {
-        .message_id = !source || found->marker.started < m->started ? PF_MESSAGE_HANDOVER_RECOVERED
-                                                                    : PF_MESSAGE_HANDOVER_STARTED,
-        .domain_uuid = found->marker.domain,
-        .handover = found->marker.handover,
-        .role = pf_role_name(start.role),
-        .source = found->marker.source,
-        .destination = found->marker.destination,
+        .message_id = role == PF_ROLE_DESTINATION || marker->started < m->started
+                          ? PF_MESSAGE_HANDOVER_RECOVERED
+                          : PF_MESSAGE_HANDOVER_STARTED,
+        .domain_uuid = marker->domain,
+        .handover = marker->handover,
+        .role = pf_role_name(role),
+        .source = marker->source,
+        .destination = marker->destination,
     };
     pf_log(LOG_INFO, &fields, "domain %s: takes part in handover %s from %s to %s as the %s",
-           found->marker.domain, found->marker.handover, found->marker.source,
-           found->marker.destination, pf_role_name(start.role));
+           marker->domain, marker->handover, marker->source, marker->destination,
+           pf_role_name(role));
     PfFerry *ferry = add_ferry(m, &start);
     expect_domain(ferry);
     pf_ferry_start(ferry);
 }
 
-static void take_up_all(PfManager *m)
+static void take_up_found(PfManager *m, const Found *found, PfOrigin origin)
+{
+    const PfMarker *marker = &found->marker;
+    PfFerry *known = g_hash_table_lookup(m->ferries, marker->handover);
+    if ((known && !pf_ferry_is_ended(known)) ||
+        g_hash_table_contains(m->forgotten, marker->handover)) {
+        return;
+    }
+    if (find_open_ferry(m, marker->domain)) {
+        return; /* one after the other: this is looked at again when that ends */
+    }
+    gboolean source = g_str_equal(marker->source, m->chassis);
+    take_up(m, source ? PF_ROLE_SOURCE : PF_ROLE_DESTINATION, origin, marker, found->ports, NULL);
+}
+
+static void take_up_cms(const PfCmsFound *found, gpointer data)
+{
+    PfManager *m = data;
+    g_autofree char *id = found->id ? g_strdup(found->id) : pf_handover_id_new();
+    const PfMarker marker = {
+        .source = found->source.name,
+        .destination = found->destination.name,
+        .domain = found->domain,
+        .handover = id,
+        .started = g_get_real_time(),
+    };
+
+    if (!find_open_ferry(m, found->domain)) {
+        take_up(m, found->role, PF_ORIGIN_LISTS, &marker, found->ports, found);
+    }
+}
+
+static void take_up_marked(PfManager *m)
 {
     if (!m->env.nb || pf_nb_get_state(m->env.nb) != PF_OVSDB_SYNCED || !m->chassis) {
         return;
@@ -378,7 +418,7 @@ static void take_up_all(PfManager *m)
     pf_nb_foreach_marked(m->env.nb, on_marked, &search);
     g_hash_table_iter_init(&iter, all);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        take_up(m, value, PF_ORIGIN_MARKER);
+        take_up_found(m, value, PF_ORIGIN_MARKER);
     }
     m->informed = TRUE;
     if (!m->env.ovs || pf_ovs_get_state(m->env.ovs) != PF_OVSDB_SYNCED) {
@@ -387,8 +427,19 @@ static void take_up_all(PfManager *m)
     pf_ovs_foreach_released(m->env.ovs, on_released, &search);
     g_hash_table_iter_init(&iter, lost);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        take_up(m, value, PF_ORIGIN_INTERFACE);
+        take_up_found(m, value, PF_ORIGIN_INTERFACE);
     }
+}
+
+static void take_up_all(PfManager *m)
+{
+    if (!m->chassis) {
+        return;
+    }
+    if (!m->env.nb_is_none) {
+        take_up_marked(m);
+    }
+    pf_cms_search(m->cms, m->env.sb, m->env.ovs, m->env.nb_is_none, take_up_cms, m);
 }
 
 /* ---- handovers that libvirt begins ---- */
@@ -543,7 +594,7 @@ static void begin_handover(Begin *begin, const PfSbFound *found, guint n, const 
     };
     const PfFerryStart start = {
         .role = PF_ROLE_DESTINATION,
-        .origin = PF_ORIGIN_HOOK,
+        .origin = m->env.nb_is_none ? PF_ORIGIN_HOOK_CMS : PF_ORIGIN_HOOK,
         .marker = &marker,
         .domain = begin->name,
         .ports = (const char *const *)ports->pdata,
@@ -604,15 +655,25 @@ static void begin_try(Begin *begin)
 {
     PfManager *m = begin->manager;
 
-    if (begin->looking || find_open_ferry(m, begin->uuid)) {
+    PfFerry *earlier = find_open_ferry(m, begin->uuid);
+    gboolean no_nb = !m->env.nb && !m->env.nb_is_none;
+
+    if (begin->looking || (earlier && !pf_ferry_give_way(earlier))) {
         return;
     }
-    if (!m->env.nb || !m->env.sb) {
+    if (begin->by_hand && m->env.nb_is_none) {
+        begin_fail(begin, NULL, PF_ERROR_DENIED,
+                   "this host has no northbound database (ovn-nb=none): only the CMS can bind a "
+                   "port to two hosts");
+        return;
+    }
+    if (no_nb || !m->env.sb) {
         begin_fail(begin, NULL, PF_ERROR_UNREACHABLE,
-                   !m->chassis  ? "the local Open vSwitch database has not told this host's "
-                                  "external_ids:system-id yet"
-                   : !m->env.nb ? "no northbound database is known: set ovn-nb in " PF_CONFIG_FILE
-                                : "no southbound database is known: see external_ids:ovn-remote");
+                   !m->chassis ? "the local Open vSwitch database has not told this host's "
+                                 "external_ids:system-id yet"
+                   : no_nb     ? "no northbound database is known: set ovn-nb in " PF_CONFIG_FILE
+                             ", to none where a CMS owns requested-chassis"
+                           : "no southbound database is known: see external_ids:ovn-remote");
         return;
     }
     guint timeout_ms = (guint)(m->config->preplug_timeout / 1000);
@@ -890,6 +951,9 @@ static void give_up(PfManager *m, PfFerry *ferry)
            "northbound database",
            view->id, view->uuid, view->phase);
     g_hash_table_add(m->forgotten, g_strdup(view->id));
+    if (pf_ferry_is_cms(ferry)) {
+        pf_cms_settle(m->cms, pf_ferry_get_role(ferry), view->uuid, view->peer);
+    }
     if (pf_ferry_get_role(ferry) == PF_ROLE_DESTINATION) {
         pf_runtime_set_incoming(view->uuid, NULL);
     }
@@ -988,6 +1052,19 @@ static void on_virt_event(const PfVirtEvent *event, gpointer data)
 {
     PfManager *m = data;
     PfFerry *ferry = find_open_ferry(m, event->uuid);
+
+    if ((event->type == PF_VIRT_EVENT_SUSPENDED_MIGRATED ||
+         event->type == PF_VIRT_EVENT_SUSPENDED_POSTCOPY) &&
+        (!ferry || pf_ferry_is_cms(ferry)) &&
+        pf_cms_wake(m->cms, m->env.sb, m->env.ovs, m->env.nb_is_none, event->uuid)) {
+        /* Of an earlier migration, whose lists the CMS has left as they are, or used again. */
+        if (ferry) {
+            pf_ferry_give_way(ferry);
+        }
+        pf_cms_wake(m->cms, m->env.sb, m->env.ovs, m->env.nb_is_none, event->uuid);
+        take_up_all(m);
+        ferry = find_open_ferry(m, event->uuid);
+    }
     if (ferry) {
         pf_ferry_virt_event(ferry, event);
     }
@@ -1053,6 +1130,25 @@ static void complain(const char *what, GError *error)
     g_error_free(error);
 }
 
+/* Without files of its own, portferry shows the databases those of ovn-controller. */
+static void follow_host_tls(PfManager *m)
+{
+    const char *files[G_N_ELEMENTS(m->tls)];
+    gboolean changed = FALSE;
+    GError *error = NULL;
+
+    if (m->config->ssl_certificate || m->config->ssl_ca_cert ||
+        !pf_ovs_get_tls(m->env.ovs, &files[0], &files[1], &files[2])) {
+        return;
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
+        changed |= follow_remote(&m->tls[i], files[i]);
+    }
+    if (changed && !pf_ovsdb_set_tls(files[0], files[1], files[2], &error)) {
+        complain("the certificate of this host's SSL row (ovs-vsctl get-ssl)", error);
+    }
+}
+
 /* The host's own row says who it is and where its databases are, as it does to ovn-controller. */
 static void on_ovs_changed(gpointer data)
 {
@@ -1078,10 +1174,12 @@ static void on_ovs_changed(gpointer data)
                                            : pf_ovs_get_external_id(m->env.ovs, KEY_OVN_NB_REMOTE);
         const char *sb = m->config->ovn_sb ? m->config->ovn_sb
                                            : pf_ovs_get_external_id(m->env.ovs, KEY_OVN_REMOTE);
+        follow_host_tls(m);
+        m->env.nb_is_none = pf_remote_is_none(nb);
         if (m->chassis && nb && follow_remote(&m->nb_remote, nb)) {
             if (m->env.nb) {
-                pf_nb_set_remote(m->env.nb, nb, &error);
-            } else {
+                pf_nb_set_remote(m->env.nb, m->env.nb_is_none ? NULL : nb, &error);
+            } else if (!m->env.nb_is_none) {
                 m->env.nb = pf_nb_new(m->loop, nb, m->chassis, on_db_changed, m, &error);
             }
             if (error) {
@@ -1114,8 +1212,9 @@ static gboolean set_tls(const PfConfig *config, GError **error)
 /* Whether 'remote' (NULL: none) is one that can be connected to. */
 static gboolean check_remote(const char *key, const char *remote, GError **error)
 {
-    g_autofree char *checked = remote ? pf_ovsdb_check_remote(remote, error) : NULL;
-    if (remote && !checked) {
+    gboolean given = remote && !pf_remote_is_none(remote);
+    g_autofree char *checked = given ? pf_ovsdb_check_remote(remote, error) : NULL;
+    if (given && !checked) {
         g_prefix_error(error, "%s: ", key);
         return FALSE;
     }
@@ -1195,7 +1294,7 @@ PfManager *pf_manager_new(PfConfig *config, PfManagerLoad load, sd_event *event,
     static const char *const count_names[N_COUNTS] = {
         [COUNT_STARTED] = "handovers-started",       [COUNT_DONE] = "handovers-done",
         [COUNT_UNDONE] = "handovers-rolled-back",    [COUNT_REFUSED] = "migrations-refused",
-        [COUNT_OVERRIDDEN] = "handovers-overridden",
+        [COUNT_OVERRIDDEN] = "handovers-overridden", [COUNT_UNFINISHED] = "handovers-unfinished",
     };
     g_autoptr(PfManager) m = g_new0(PfManager, 1);
 
@@ -1209,6 +1308,7 @@ PfManager *pf_manager_new(PfConfig *config, PfManagerLoad load, sd_event *event,
     m->early = pf_early_new();
     m->bad_markers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     m->forgotten = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    m->cms = pf_cms_new();
     g_queue_init(&m->ended);
     for (guint i = 0; i < N_COUNTS; i++) {
         m->counters[i].name = count_names[i];
@@ -1276,6 +1376,10 @@ void pf_manager_free(PfManager *m)
     pf_ovsdb_loop_free(m->loop);
     g_hash_table_unref(m->bad_markers);
     g_hash_table_unref(m->forgotten);
+    pf_cms_free(m->cms);
+    for (guint i = 0; i < G_N_ELEMENTS(m->tls); i++) {
+        g_free(m->tls[i]);
+    }
     pf_config_free(m->config);
     g_free(m->chassis);
     g_free(m->nb_remote);

@@ -41,8 +41,23 @@ static const struct {
     [PF_SRC_UNDO_WAIT] = {NEEDS_NB, "the destination to clear away what is left there"},
     [PF_SRC_UNDO] = {NEEDS_NB, "the northbound database to put back what was there before"},
 
+    [PF_CMS_LISTS] = {NEEDS_SB, "the CMS to bind the ports to this host as well"},
+    [PF_CMS_BINDING] = {NEEDS_SB | NEEDS_OVS, "the flows of the ports' switch to be installed"},
+    [PF_CMS_READY] = {0, "the guest's memory to be copied"},
+    [PF_CMS_OPEN] = {0, "the guest to go on here"},
+    [PF_CMS_RUNNING] = {NEEDS_SB, "the ports to be open here"},
+    [PF_CMS_ACTIVATE] = {NEEDS_SB, NULL},
+    [PF_CMS_ROLLBACK] = {NEEDS_SB, NULL},
+    [PF_CMS_WATCH] = {0, "the guest's memory to be copied"},
+    [PF_CMS_PAUSE] = {0, "the guest to go on at the destination"},
+    [PF_CMS_CLOSE] = {NEEDS_SB, "the destination to be closed again, since the guest goes on here"},
+    [PF_CMS_LEFT] = {NEEDS_SB, NULL},
+    [PF_CMS_SHUT] = {NEEDS_SB, "the destination to be closed again, since the guest stays here"},
+    [PF_CMS_BACK] = {NEEDS_SB, NULL},
+
     [PF_ENDED_DONE] = {0, ""},
     [PF_ENDED_UNDONE] = {0, ""},
+    [PF_ENDED_UNFINISHED] = {0, ""},
 };
 
 char *pf_waiting_missing(const PfWaiting *w)
@@ -51,12 +66,16 @@ char *pf_waiting_missing(const PfWaiting *w)
 
     for (guint i = 0; i < w->n_ports; i++) {
         const PfPortFacts *p = &w->facts[i];
-        const char *what = !p->sb_marked     ? "northd has not seen the pre-plug"
-                           : !p->ovs_claimed ? "no interface here has its iface-id"
-                           : !p->sb_dst_added && !p->sb_on_dst
-                               ? "ovn-controller has not bound it here"
-                           : !p->ovs_installed ? "ovn-controller has not installed its flows"
-                                               : NULL;
+        const char *what =
+            !p->sb_marked
+                ? w->cms ? "there is no such port in OVN" : "northd has not seen the pre-plug"
+            : w->cms && p->nb_list != PF_LIST_BOTH && p->nb_list != PF_LIST_DST
+                ? "its requested-chassis doesn't name both hosts"
+            : w->state == PF_CMS_LISTS          ? NULL
+            : !p->ovs_claimed                   ? "no interface here has its iface-id"
+            : !p->sb_dst_added && !p->sb_on_dst ? "ovn-controller has not bound it here"
+            : !p->ovs_installed                 ? "ovn-controller has not installed its flows"
+                                                : NULL;
         if (what) {
             g_string_append_printf(missing, "%s%s: %s", missing->len ? "; " : "", w->ports[i],
                                    what);
@@ -76,18 +95,30 @@ static char *describe_connection(const PfWaiting *w)
     return which ? g_strdup_printf("%s, which is not connected", which) : NULL;
 }
 
+/* Whose turn it is, and what would end the turn. */
+static char *describe_turn(const PfWaiting *w)
+{
+    gboolean there = w->state == PF_CMS_ACTIVATE || w->state == PF_CMS_LEFT;
+
+    return g_strdup_printf("the CMS to set requested-chassis of the ports to %s alone%s",
+                           there ? w->destination : w->source,
+                           there ? ", where the guest is now, and take activation-strategy away"
+                                 : ", where the guest stays");
+}
+
 char *pf_waiting_describe(const PfWaiting *w)
 {
     g_return_val_if_fail(w->state > PF_STATE_INVALID && w->state < PF_N_STATES, g_strdup(""));
 
-    gboolean at_gate =
-        w->state == PF_DST_BINDING || w->state == PF_DST_READY || w->state == PF_DST_OPEN;
+    gboolean at_gate = w->state == PF_DST_BINDING || w->state == PF_DST_READY ||
+                       w->state == PF_DST_OPEN || w->state == PF_CMS_BINDING ||
+                       w->state == PF_CMS_READY || w->state == PF_CMS_OPEN;
     g_autofree char *connection = describe_connection(w);
 
     if (connection) {
         return g_steal_pointer(&connection);
     }
-    if (w->state == PF_DST_BINDING) {
+    if (w->state == PF_DST_BINDING || w->state == PF_CMS_BINDING) {
         g_autofree char *missing = pf_waiting_missing(w);
 
         if (missing) {
@@ -106,8 +137,8 @@ char *pf_waiting_describe(const PfWaiting *w)
     if (w->by_hand && (w->state == PF_SRC_RELEASE || w->state == PF_SRC_ORPHAN)) {
         return g_strdup("the guest's interfaces here to be removed");
     }
-    if (w->state == PF_DST_READY && !w->gate_passed) {
+    if ((w->state == PF_DST_READY || w->state == PF_CMS_READY) && !w->gate_passed) {
         return g_strdup("libvirt to start the guest's QEMU here");
     }
-    return g_strdup(states[w->state].text);
+    return states[w->state].text ? g_strdup(states[w->state].text) : describe_turn(w);
 }

@@ -13,9 +13,11 @@
 /* Where a handover stands.  Nothing is owned. */
 typedef struct {
     PfState state;
-    gboolean held;        /* by an operator */
-    gboolean by_hand;     /* nobody but an operator says where the guest runs */
-    gboolean gate_passed; /* the hook has been let go on */
+    gboolean held;                    /* by an operator */
+    gboolean by_hand;                 /* nobody but an operator says where the guest runs */
+    gboolean gate_passed;             /* the hook has been let go on */
+    gboolean cms;                     /* a CMS runs the handover */
+    const char *source, *destination; /* chassis */
     gboolean nb_live, sb_live, ovs_live;
     const char *const *ports;
     const PfPortFacts *facts; /* as many as ports */

@@ -15,6 +15,17 @@
 static const char *check_strategy(const char *value);
 static const char *check_uri(const char *value);
 static const char *check_remote(const char *value);
+static const char *check_remote_or_none(const char *value);
+bool pf_remote_is_none(const char *remote)
+{
+    return remote && g_str_equal(remote, "none");
+}
+
+static const char *check_remote_or_none(const char *value)
+{
+    return pf_remote_is_none(value) ? NULL : check_remote(value);
+}
+
 static const char *check_bridge(const char *value);
 static const char *check_path(const char *value);
 
@@ -47,6 +58,9 @@ static const PfConfigKey keys[] = {
     {"incoming-timeout", PF_CONFIG_DURATION, "60", SECONDS(1), SECONDS(3600),
      G_STRUCT_OFFSET(PfConfig, incoming_timeout), NULL,
      "Seconds from the pre-plug until the guest must exist here, else it is rolled back"},
+    {"cms-timeout", PF_CONFIG_DURATION, "60", SECONDS(1), SECONDS(3600),
+     G_STRUCT_OFFSET(PfConfig, cms_timeout), NULL,
+     "Seconds that a CMS which owns requested-chassis may take to follow the guest"},
 
     {"activation-strategy", PF_CONFIG_STRING, "rarp", 0, 0,
      G_STRUCT_OFFSET(PfConfig, activation_strategy), check_strategy,
@@ -58,8 +72,8 @@ static const PfConfigKey keys[] = {
      G_STRUCT_OFFSET(PfConfig, ovs_db), check_remote,
      "This host's Open vSwitch database"},
     {"ovn-nb", PF_CONFIG_OPTIONAL, "", 0, 0,
-     G_STRUCT_OFFSET(PfConfig, ovn_nb), check_remote,
-     "OVN's northbound database; unset: from the host's own Open_vSwitch row"},
+     G_STRUCT_OFFSET(PfConfig, ovn_nb), check_remote_or_none,
+     "OVN's northbound database; none: left to a CMS; unset: from the host's Open_vSwitch row"},
     {"ovn-sb", PF_CONFIG_OPTIONAL, "", 0, 0,
      G_STRUCT_OFFSET(PfConfig, ovn_sb), check_remote,
      "OVN's southbound database; unset: ovn-remote of the host's own Open_vSwitch row"},

@@ -37,11 +37,12 @@ typedef struct {
     gint64 release_timeout;  /* how long the destination waits for the source to let go */
     gint64 teardown_timeout; /* from the activation until the source must be clean */
     gint64 incoming_timeout; /* from the pre-plug until QEMU must exist */
+    gint64 cms_timeout;      /* how long a CMS may take to end what it has begun */
 
     char *activation_strategy;
     char *libvirt_uri;
     char *ovs_db;
-    char *ovn_nb; /* NULL: from the host's own Open_vSwitch row */
+    char *ovn_nb; /* NULL: from the host's own Open_vSwitch row; see pf_remote_is_none() */
     char *ovn_sb; /* NULL: likewise */
     char *integration_bridge;
     char *ssl_private_key; /* NULL: none; with ssl_certificate or not at all */
@@ -91,6 +92,10 @@ bool pf_config_set(PfConfig *config, const char *name, const char *value, GError
 /* Returns the value of 'key' as the file would have it; "" for an unset optional string.  Free with
  * g_free(). */
 char *pf_config_get(const PfConfig *config, const PfConfigKey *key);
+
+/* Whether 'remote' (NULL: unset) says that there is no such database for this host, only a CMS who
+ * writes it. */
+bool pf_remote_is_none(const char *remote);
 
 /* Returns a policy's word, "proceed" or "refuse".  Static. */
 const char *pf_policy_name(PfPolicy policy);

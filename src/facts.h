@@ -19,17 +19,22 @@ typedef enum {
 
 /* One port, in the three databases, at one moment. */
 typedef struct {
+    /* In a handover that a CMS runs these two are southbound, where northd has resolved the list
+     * (there need be no northbound database, and there is no marker): a row exists, and whom it
+     * requests. */
     gboolean nb_marked;  /* its northbound row carries this handover's marker */
     PfListKind nb_list;  /* if so */
     gboolean nb_resumed; /* if so: the marker says that the guest runs at the destination */
 
-    gboolean sb_marked;    /* its southbound row does: northd has seen the handover, not its end */
-    gboolean sb_on_src;    /* if so: Port_Binding.chassis is the source, */
-    gboolean sb_on_dst;    /* ... or the destination (neither: nobody, or a third) */
-    gboolean sb_dst_added; /* additional_chassis has the destination */
+    /* Its southbound row does (of a CMS: exists): northd has seen the handover, not its end. */
+    gboolean sb_marked;
+    gboolean sb_on_src;        /* if so: Port_Binding.chassis is the source, */
+    gboolean sb_on_dst;        /* ... or the destination (neither: nobody, or a third) */
+    gboolean sb_dst_added;     /* additional_chassis has the destination */
     gboolean sb_dst_requested; /* requested_additional_chassis has the destination */
-    gboolean sb_any_added;     /* additional_chassis or requested_additional_chassis has anybody */
-    gboolean sb_dst_opened;    /* options:additional-chassis-activated has the destination */
+    gboolean sb_any_added;  /* additional_chassis or requested_additional_chassis has anybody (of a
+                             * CMS, who may mirror a port elsewhere: has one of the two) */
+    gboolean sb_dst_opened; /* options:additional-chassis-activated has the destination */
 
     gboolean ovs_claimed;   /* an interface here has the port's iface-id */
     gboolean ovs_released;  /* one has been made to let go of it by PF_GOAL_RELEASE */

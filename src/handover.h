@@ -54,9 +54,28 @@ typedef enum {
     PF_SRC_UNDO_WAIT, /* it is; the destination cleans up and ends the handover */
     PF_SRC_UNDO,      /* it did not: the source ends the handover itself */
 
+    /* A handover that a CMS runs: requested-chassis is the CMS's, and nothing is written
+     * northbound. Destination. */
+    PF_CMS_LISTS,    /* the CMS has not named both hosts yet; the `migrate` hook waits */
+    PF_CMS_BINDING,  /* as PF_DST_BINDING */
+    PF_CMS_READY,    /* as PF_DST_READY */
+    PF_CMS_OPEN,     /* as PF_DST_OPEN */
+    PF_CMS_RUNNING,  /* as PF_DST_RUNNING, until the ports are open */
+    PF_CMS_ACTIVATE, /* they are: the CMS's turn to name this host alone */
+    PF_CMS_ROLLBACK, /* it doesn't, and won't: the CMS's turn to name the source alone */
+
+    /* Source. */
+    PF_CMS_WATCH, /* as PF_SRC_WATCH */
+    PF_CMS_PAUSE, /* as PF_SRC_OPEN */
+    PF_CMS_CLOSE, /* as PF_SRC_CLOSE */
+    PF_CMS_LEFT,  /* the guest is gone from here: the CMS's turn to name the destination alone */
+    PF_CMS_SHUT,  /* the guest stays: the destination must not be open */
+    PF_CMS_BACK,  /* it isn't: the CMS's turn to name this host alone */
+
     /* Both. */
-    PF_ENDED_DONE,   /* the ports have followed the guest */
-    PF_ENDED_UNDONE, /* the ports are where they were */
+    PF_ENDED_DONE,       /* the ports have followed the guest */
+    PF_ENDED_UNDONE,     /* the ports are where they were */
+    PF_ENDED_UNFINISHED, /* the ports are on both hosts, where the CMS has left them */
     PF_N_STATES,
 } PfState;
 
@@ -70,7 +89,9 @@ typedef enum {
     PF_EV_GUEST_FAILED,   /* gone by a failure: QEMU died or was killed, or never started */
     PF_EV_GUEST_STOPPED,  /* gone by somebody's wish: shutdown, save */
 
-    /* The northbound rows of all ports (only while that database is connected). */
+    /* The northbound rows of all ports (only while that database is connected).  In a handover that
+     * a CMS runs, the lists are those that the southbound rows show, and MARKER_GONE says that
+     * there is no row. */
     PF_EV_LIST_BOTH,    /* requested-chassis is source,destination */
     PF_EV_LIST_RESUMED, /* the same, and the destination says that the guest runs there */
     PF_EV_LIST_DST,     /* it is the destination alone */
@@ -89,11 +110,13 @@ typedef enum {
     PF_EV_IFACE_GONE,  /* no interface on this host claims one of the ports */
 
     /* People and time. */
-    PF_EV_REFUSED,  /* pre-plug refused, or a port is not ready in time */
-    PF_EV_PROCEED,  /* a port is not ready in time, but the configuration says to go on */
-    PF_EV_DEADLINE, /* the state's own time is over */
-    PF_EV_ACTIVATE, /* an operator says that the guest runs at the destination */
-    PF_EV_ROLLBACK, /* an operator says that it runs at the source */
+    PF_EV_LEFT_TO_CMS, /* the pre-plug has found that a CMS names both hosts already */
+    PF_EV_AGAIN,       /* another migration of the guest begins */
+    PF_EV_REFUSED,     /* pre-plug refused, or a port is not ready in time */
+    PF_EV_PROCEED,     /* a port is not ready in time, but the configuration says to go on */
+    PF_EV_DEADLINE,    /* the state's own time is over */
+    PF_EV_ACTIVATE,    /* an operator says that the guest runs at the destination */
+    PF_EV_ROLLBACK,    /* an operator says that it runs at the source */
     PF_N_EVENTS,
 } PfEvent;
 
@@ -125,6 +148,7 @@ typedef enum {
     PF_LIMIT_INCOMING, /* incoming-timeout; not over while libvirt says that the copy goes on */
     PF_LIMIT_RELEASE,  /* release-timeout; twice: before the source is asked, and after */
     PF_LIMIT_TEARDOWN, /* teardown-timeout; not over while post-copy goes on */
+    PF_LIMIT_CMS,      /* cms-timeout; likewise */
 } PfLimit;
 
 typedef struct {
@@ -134,6 +158,7 @@ typedef struct {
     PfGate gate;
     PfLimit limit;
     gboolean ended;
+    gboolean cms; /* a CMS runs the handover */
 } PfStateInfo;
 
 /* The state that follows 'state' on 'event'; 'state' itself where the event changes nothing.
@@ -146,7 +171,9 @@ const PfStateInfo *pf_state_info(PfState state);
 /* How a handover comes to a daemon. */
 typedef enum {
     PF_ORIGIN_HOOK,      /* libvirt prepares an incoming migration */
+    PF_ORIGIN_HOOK_CMS,  /* the same, where only a CMS may write northbound */
     PF_ORIGIN_MARKER,    /* a northbound row names this chassis */
+    PF_ORIGIN_LISTS,     /* a CMS has named this chassis and another one */
     PF_ORIGIN_INTERFACE, /* an interface here was made to let go, and no row says why */
 } PfOrigin;
 

@@ -25,6 +25,10 @@ static void configure(struct ovsdb_idl *idl, gpointer data G_GNUC_UNUSED)
 {
     ovsdb_idl_add_table(idl, &ovsrec_table_open_vswitch);
     ovsdb_idl_add_column(idl, &ovsrec_open_vswitch_col_external_ids);
+    ovsdb_idl_add_table(idl, &ovsrec_table_ssl);
+    ovsdb_idl_add_column(idl, &ovsrec_ssl_col_private_key);
+    ovsdb_idl_add_column(idl, &ovsrec_ssl_col_certificate);
+    ovsdb_idl_add_column(idl, &ovsrec_ssl_col_ca_cert);
     ovsdb_idl_add_table(idl, &ovsrec_table_bridge);
     ovsdb_idl_add_column(idl, &ovsrec_bridge_col_name);
     ovsdb_idl_add_column(idl, &ovsrec_bridge_col_external_ids);
@@ -80,6 +84,19 @@ const char *pf_ovs_get_external_id(const PfOvs *ovs, const char *key)
     return root ? smap_get(&root->external_ids, key) : NULL;
 }
 
+gboolean pf_ovs_get_tls(const PfOvs *ovs, const char **private_key, const char **certificate,
+                        const char **ca_certificate)
+{
+    const struct ovsrec_ssl *ssl = ovsrec_ssl_first(pf_ovsdb_get_idl(ovs->db));
+    if (!ssl) {
+        return FALSE;
+    }
+    *private_key = ssl->private_key;
+    *certificate = ssl->certificate;
+    *ca_certificate = ssl->ca_cert;
+    return TRUE;
+}
+
 gint64 pf_ovs_get_flows_cfg(const PfOvs *ovs)
 {
     const struct ovsrec_bridge *bridge;
@@ -122,6 +139,25 @@ void pf_ovs_foreach_claiming(const PfOvs *ovs, const char *iface_id, PfOvsInterf
     }
 }
 
+static const char *get_domain(const struct ovsrec_interface *iface)
+{
+    const char *uuid = smap_get(&iface->external_ids, "vm-id");
+    return uuid ? uuid : smap_get(&iface->external_ids, "vm-uuid"); /* os-vif's */
+}
+
+const char *pf_ovs_get_domain(const PfOvs *ovs, const char *iface_id)
+{
+    const struct ovsrec_interface *iface;
+
+    OVSREC_INTERFACE_FOR_EACH (iface, pf_ovsdb_get_idl(ovs->db)) {
+        if (g_strcmp0(smap_get(&iface->external_ids, "iface-id"), iface_id) == 0 &&
+            get_domain(iface)) {
+            return get_domain(iface);
+        }
+    }
+    return NULL;
+}
+
 char **pf_ovs_get_domain_ports(const PfOvs *ovs, const char *uuid)
 {
     g_autoptr(GStrvBuilder) ports = g_strv_builder_new();
@@ -132,7 +168,7 @@ char **pf_ovs_get_domain_ports(const PfOvs *ovs, const char *uuid)
         if (!id) {
             id = smap_get(&iface->external_ids, KEY_IFACE_ID);
         }
-        if (id && g_strcmp0(smap_get(&iface->external_ids, "vm-id"), uuid) == 0) {
+        if (id && g_strcmp0(get_domain(iface), uuid) == 0) {
             g_strv_builder_add(ports, id);
         }
     }

@@ -29,6 +29,11 @@ PfOvsdbState pf_ovs_get_state(const PfOvs *ovs);
  * ovn-controller(8) lists them.  Valid until the main loop runs again. */
 const char *pf_ovs_get_external_id(const PfOvs *ovs, const char *key);
 
+/* The files by which ovn-controller reaches databases by ssl: (ovs-vsctl set-ssl).  FALSE if there
+ * are none.  Valid until the main loop runs again. */
+gboolean pf_ovs_get_tls(const PfOvs *ovs, const char **private_key, const char **certificate,
+                        const char **ca_certificate);
+
 /* The number of the last northbound configuration whose flows are all in the integration bridge:
  * ovn-controller writes it to the bridge's external_ids:ovn-nb-cfg when the switch has confirmed
  * them.  -1 if there is none. */
@@ -41,6 +46,10 @@ void pf_ovs_get_port(const PfOvs *ovs, const char *iface_id, PfPortFacts *facts)
 typedef void (*PfOvsInterface)(const char *name, gpointer data);
 void pf_ovs_foreach_claiming(const PfOvs *ovs, const char *iface_id, PfOvsInterface interface,
                              gpointer data);
+
+/* The domain for which libvirt (or os-vif) has plugged the interface that claims 'iface_id'; NULL
+ * if there is none, or nobody says whose it is.  Valid until the main loop runs again. */
+const char *pf_ovs_get_domain(const PfOvs *ovs, const char *iface_id);
 
 /* The iface-ids of the interfaces that libvirt has plugged for the domain 'uuid'
  * (external_ids:vm-id), released ones included.  NULL-terminated; g_strfreev(). */

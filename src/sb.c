@@ -20,39 +20,76 @@ struct PfSb {
     PfOvsdb *db;
     PfOvsdbQuery *query;
     char *chassis;
+    struct uuid self;           /* the chassis's row; zero while it isn't known */
+    GHashTable *watched;        /* port -> how often, as a pointer */
+    unsigned int current_seqno; /* the replica is that of the conditions, once it has reached it */
     PfSbChanged changed;
     gpointer data;
 };
 
 /* ---- connection ---- */
 
-static void configure(struct ovsdb_idl *idl, gpointer data)
+static void set_conditions(PfSb *sb, struct ovsdb_idl *idl)
 {
-    PfSb *sb = data;
     struct ovsdb_idl_condition condition = OVSDB_IDL_CONDITION_INIT(&condition);
-
-    ovsdb_idl_add_table(idl, &sbrec_table_port_binding);
-    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_logical_port);
-    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_chassis);
-    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_additional_chassis);
-    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_requested_additional_chassis);
-    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_options);
-    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_external_ids);
-
     const char *const keys[] = {PF_MARKER_SOURCE, PF_MARKER_DESTINATION};
+    GHashTableIter iter;
+    gpointer port;
+
     for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
         struct smap pair = SMAP_INITIALIZER(&pair);
         smap_add(&pair, keys[i], sb->chassis);
         sbrec_port_binding_add_clause_external_ids(&condition, OVSDB_F_INCLUDES, &pair);
         smap_destroy(&pair);
     }
-    sbrec_port_binding_set_condition(idl, &condition);
+    if (!uuid_is_zero(&sb->self)) {
+        sbrec_port_binding_add_clause_chassis(&condition, OVSDB_F_INCLUDES, &sb->self, 1);
+        sbrec_port_binding_add_clause_requested_chassis(&condition, OVSDB_F_INCLUDES, &sb->self, 1);
+        sbrec_port_binding_add_clause_requested_additional_chassis(&condition, OVSDB_F_INCLUDES,
+                                                                   &sb->self, 1);
+    }
+    g_hash_table_iter_init(&iter, sb->watched);
+    while (g_hash_table_iter_next(&iter, &port, NULL)) {
+        sbrec_port_binding_add_clause_logical_port(&condition, OVSDB_F_EQ, port);
+    }
+    sb->current_seqno = sbrec_port_binding_set_condition(idl, &condition);
     ovsdb_idl_condition_destroy(&condition);
+}
+
+static void configure(struct ovsdb_idl *idl, gpointer data)
+{
+    ovsdb_idl_add_table(idl, &sbrec_table_chassis);
+    ovsdb_idl_add_column(idl, &sbrec_chassis_col_name);
+    ovsdb_idl_add_column(idl, &sbrec_chassis_col_hostname);
+    ovsdb_idl_add_table(idl, &sbrec_table_port_binding);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_logical_port);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_chassis);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_additional_chassis);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_requested_chassis);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_requested_additional_chassis);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_options);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_external_ids);
+    set_conditions(data, idl);
+}
+
+/* The row is another one when ovn-controller has made it anew. */
+static void learn_self(PfSb *sb)
+{
+    struct ovsdb_idl *idl = pf_ovsdb_get_idl(sb->db);
+    const struct sbrec_chassis *row;
+
+    SBREC_CHASSIS_FOR_EACH (row, idl) {
+        if (g_str_equal(row->name, sb->chassis) && !uuid_equals(&row->header_.uuid, &sb->self)) {
+            sb->self = row->header_.uuid;
+            set_conditions(sb, idl);
+        }
+    }
 }
 
 static void db_changed(PfOvsdb *db G_GNUC_UNUSED, gpointer data)
 {
     PfSb *sb = data;
+    learn_self(sb);
     sb->changed(sb->data);
 }
 
@@ -61,6 +98,7 @@ PfSb *pf_sb_new(PfOvsdbLoop *loop, const char *remote, const char *chassis, PfSb
 {
     g_autoptr(PfSb) sb = g_new0(PfSb, 1);
     sb->chassis = g_strdup(chassis);
+    sb->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     sb->changed = changed;
     sb->data = data;
     sb->db = pf_ovsdb_new(loop, &sbrec_idl_class, "southbound", configure, db_changed, sb);
@@ -82,6 +120,7 @@ void pf_sb_free(PfSb *sb)
     }
     pf_ovsdb_query_free(sb->query);
     pf_ovsdb_free(sb->db);
+    g_hash_table_unref(sb->watched);
     g_free(sb->chassis);
     g_free(sb);
 }
@@ -97,19 +136,92 @@ PfOvsdbState pf_sb_get_state(const PfSb *sb)
     return pf_ovsdb_get_state(sb->db);
 }
 
+/* ---- what is watched ---- */
+
+static void watch(PfSb *sb, const char *port, int more)
+{
+    guint n = GPOINTER_TO_UINT(g_hash_table_lookup(sb->watched, port));
+    guint then = (guint)((int)n + more);
+
+    if (then > 0) {
+        g_hash_table_insert(sb->watched, g_strdup(port), GUINT_TO_POINTER(then));
+    } else {
+        g_hash_table_remove(sb->watched, port);
+    }
+    if ((n == 0) != (then == 0)) {
+        set_conditions(sb, pf_ovsdb_get_idl(sb->db));
+    }
+}
+
+void pf_sb_watch(PfSb *sb, const char *port)
+{
+    watch(sb, port, 1);
+}
+
+void pf_sb_unwatch(PfSb *sb, const char *port)
+{
+    g_return_if_fail(g_hash_table_contains(sb->watched, port));
+    watch(sb, port, -1);
+}
+
+gboolean pf_sb_is_current(const PfSb *sb)
+{
+    return pf_sb_get_state(sb) == PF_OVSDB_SYNCED &&
+           ovsdb_idl_get_condition_seqno(pf_ovsdb_get_idl(sb->db)) >= sb->current_seqno;
+}
+
 /* ---- replicated rows ---- */
 
+/* 'id' NULL: with or without a marker. */
 static const struct sbrec_port_binding *find_row(struct ovsdb_idl *idl, const char *port,
                                                  const char *id)
 {
     const struct sbrec_port_binding *row;
     SBREC_PORT_BINDING_FOR_EACH (row, idl) {
         if (g_str_equal(row->logical_port, port) &&
-            g_strcmp0(smap_get(&row->external_ids, PF_MARKER_HANDOVER), id) == 0) {
+            (!id || g_strcmp0(smap_get(&row->external_ids, PF_MARKER_HANDOVER), id) == 0)) {
             return row;
         }
     }
     return NULL;
+}
+
+static gboolean get_chassis(struct ovsdb_idl *idl, const struct uuid *uuid, PfSbChassis *ret)
+{
+    const struct sbrec_chassis *row = sbrec_chassis_get_for_uuid(idl, uuid);
+    if (row) {
+        *ret = (PfSbChassis){.uuid = *uuid, .name = row->name, .hostname = row->hostname};
+    }
+    return row != NULL;
+}
+
+void pf_sb_foreach_pair(const PfSb *sb, PfSbPair pair, gpointer data)
+{
+    struct ovsdb_idl *idl = pf_ovsdb_get_idl(sb->db);
+    const struct sbrec_port_binding *row;
+
+    SBREC_PORT_BINDING_FOR_EACH (row, idl) {
+        PfSbChassis source, destination;
+        /* Of several that are to be added, who knows which one the guest goes to? */
+        if (row->n_requested_chassis == 1 && row->n_requested_additional_chassis == 1 &&
+            get_chassis(idl, &row->requested_chassis[0], &source) &&
+            get_chassis(idl, &row->requested_additional_chassis[0], &destination) &&
+            (uuid_equals(&source.uuid, &sb->self) || uuid_equals(&destination.uuid, &sb->self))) {
+            pair(row->logical_port, &source, &destination,
+                 smap_get(&row->external_ids, PF_MARKER_HANDOVER), data);
+        }
+    }
+}
+
+gboolean pf_sb_is_self(const PfSb *sb, const PfSbChassis *chassis)
+{
+    return uuid_equals(&chassis->uuid, &sb->self);
+}
+
+gboolean pf_sb_is_here(const PfSb *sb, const char *port)
+{
+    const struct sbrec_port_binding *row = find_row(pf_ovsdb_get_idl(sb->db), port, NULL);
+    return row && row->n_chassis == 1 && uuid_equals(&row->chassis[0], &sb->self);
 }
 
 static gboolean is_among(const struct uuid *set, size_t n, const struct uuid *wanted)
@@ -129,6 +241,27 @@ static gboolean is_flagged(const struct sbrec_port_binding *row, const char *nam
     return g_strv_contains((const char *const *)names, name);
 }
 
+/* The list is read here: there is no other place where a host without northbound access sees it. */
+static void get_cms_port(const struct sbrec_port_binding *row, const PfSbChassis *source,
+                         const PfSbChassis *destination, PfPortFacts *facts)
+{
+    gboolean main_is_src =
+        row && is_among(row->requested_chassis, row->n_requested_chassis, &source->uuid);
+    gboolean main_is_dst =
+        row && is_among(row->requested_chassis, row->n_requested_chassis, &destination->uuid);
+    gboolean src_added =
+        row && (is_among(row->additional_chassis, row->n_additional_chassis, &source->uuid) ||
+                is_among(row->requested_additional_chassis, row->n_requested_additional_chassis,
+                         &source->uuid));
+
+    facts->nb_marked = row != NULL;
+    facts->nb_list = main_is_dst               ? PF_LIST_DST
+                     : !main_is_src            ? PF_LIST_FOREIGN
+                     : facts->sb_dst_requested ? PF_LIST_BOTH
+                                               : PF_LIST_SRC;
+    facts->sb_any_added = src_added || facts->sb_dst_added || facts->sb_dst_requested;
+}
+
 void pf_sb_get_port(const PfSb *sb, const char *port, const char *id, const PfSbChassis *source,
                     const PfSbChassis *destination, PfPortFacts *facts)
 {
@@ -145,6 +278,9 @@ void pf_sb_get_port(const PfSb *sb, const char *port, const char *id, const PfSb
     facts->sb_any_added =
         row && (row->n_additional_chassis > 0 || row->n_requested_additional_chassis > 0);
     facts->sb_dst_opened = row && is_flagged(row, destination->name);
+    if (!id) {
+        get_cms_port(row, source, destination, facts);
+    }
 }
 
 typedef struct {

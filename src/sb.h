@@ -6,7 +6,9 @@
  *
  * Only the rows of handovers that name this host are replicated: northd copies a port's
  * external_ids, so the marker is a condition that never changes, and holds from before the
- * northbound write is over until after the last one.  What else is needed is asked for by name.
+ * northbound write is over until after the last one.  A CMS writes no marker: the rows that request
+ * or have this host's chassis are replicated too, and those of the ports that are watched.  And all
+ * chassis, but no more of them than their names.  What else is needed is asked for by name.
  */
 
 #include <glib.h>
@@ -36,7 +38,27 @@ typedef struct {
     char *hostname;
 } PfSbChassis;
 
-/* Fills in the sb_* members for 'port' in the handover 'id' between 'source' and 'destination'. */
+/* From now on, until it is unwatched as often, the row of 'port' is replicated, whomever it names.
+ */
+void pf_sb_watch(PfSb *sb, const char *port);
+void pf_sb_unwatch(PfSb *sb, const char *port);
+/* Whether what is watched is here, as far as it exists. */
+gboolean pf_sb_is_current(const PfSb *sb);
+
+/* A row that requests two chassis, of which this host is one.  'id': of the handover whose marker
+ * it carries, NULL if there is none.  Nothing is owned. */
+typedef void (*PfSbPair)(const char *port, const PfSbChassis *source,
+                         const PfSbChassis *destination, const char *id, gpointer data);
+void pf_sb_foreach_pair(const PfSb *sb, PfSbPair pair, gpointer data);
+
+/* Whether 'chassis' is this host. */
+gboolean pf_sb_is_self(const PfSb *sb, const PfSbChassis *chassis);
+
+/* Whether 'port' is among the rows that are replicated, and this host's chassis has it. */
+gboolean pf_sb_is_here(const PfSb *sb, const char *port);
+
+/* Fills in the sb_* members for 'port' in the handover 'id' between 'source' and 'destination'.
+ * 'id' NULL: in a handover that a CMS runs, and nb_marked and nb_list as well. */
 void pf_sb_get_port(const PfSb *sb, const char *port, const char *id, const PfSbChassis *source,
                     const PfSbChassis *destination, PfPortFacts *facts);
 
@@ -67,10 +89,11 @@ typedef void (*PfSbChassisDone)(const PfSbChassis *source, const PfSbChassis *de
 void pf_sb_find_chassis(PfSb *sb, const char *source, const char *destination, guint timeout_ms,
                         PfSbChassisDone done, gpointer data);
 
-/* Flags 'destination' as activated on those of 'ports' (NULL-terminated, copied) where it is a
- * requested additional chassis; or, if not 'open', takes the flag away.  ovn-controller reads it
- * from options:additional-chassis-activated (a list of names, lport.c), northd drops it with the
- * last additional chassis.  One transaction; 'done' as for pf_ovsdb_txn(). */
+/* Flags 'destination' as activated on those of 'ports' (NULL-terminated, copied; of the handover
+ * 'id', or of one that a CMS runs if that is NULL) where it is a requested additional chassis; or,
+ * if not 'open', takes the flag away.  ovn-controller reads it from
+ * options:additional-chassis-activated (a list of names, lport.c), northd drops it with the last
+ * additional chassis.  One transaction; 'done' as for pf_ovsdb_txn(). */
 void pf_sb_set_open(PfSb *sb, const char *const *ports, const char *id,
                     const PfSbChassis *destination, gboolean open, guint timeout_ms,
                     PfOvsdbDone done, gpointer data);

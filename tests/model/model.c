@@ -14,6 +14,10 @@
  *  - if it is at rest: does the promise hold?  One chassis answers for the port, the one where the
  *    guest runs; the row is what it was (or follows the guest); no marker, no flag, no second
  * chassis.
+ *
+ * And the same with a CMS that owns the lists: it binds the ports to both hosts, and at the end to
+ * one, or forgets to.  Then the promise is less: nothing is written in its place, the ports are
+ * open where the guest runs and nowhere else, and no daemon waits for ever.
  */
 
 #include <glib.h>
@@ -45,10 +49,11 @@ typedef struct {
 } Sb;
 
 typedef struct {
-    guint8 up;    /* the process runs */
-    guint8 state; /* PfState, PF_STATE_INVALID: no handover */
-    guint8 guest; /* the last event about the guest, PF_N_EVENTS: none */
-    Nb nb;        /* its copies of the databases */
+    guint8 up;      /* the process runs */
+    guint8 state;   /* PfState, PF_STATE_INVALID: no handover */
+    guint8 guest;   /* the last event about the guest, PF_N_EVENTS: none */
+    guint8 settled; /* of a CMS: ended, and the lists are as they were */
+    Nb nb;          /* its copies of the databases */
     Sb sb;
 } Daemon;
 
@@ -77,7 +82,15 @@ typedef struct {
     guint8 old_is_pin; /* requested-chassis was the source; else absent */
     guint8 began;      /* the pre-plug has been committed */
     guint8 crashes;    /* still allowed */
+    guint8 cms;        /* Cms */
 } World;
+
+/* Who owns the lists. */
+typedef enum {
+    CMS_NONE,    /* portferry */
+    CMS_FIRST,   /* a CMS, which has bound the port to both hosts before the migration */
+    CMS_NOT_YET, /* a CMS that is slow; and the daemons have no northbound database */
+} Cms;
 
 G_STATIC_ASSERT(sizeof(World) < 64);
 
@@ -178,6 +191,11 @@ static void settle(World *w, PfRole role, int extra)
         .ovs_released = role == PF_ROLE_SOURCE && w->src_iface && !w->src_claims,
         .ovs_installed = role == PF_ROLE_DESTINATION && w->dst_iface && d->sb.dst_added,
     };
+    if (w->cms && pf_state_info((PfState)d->state)->cms) {
+        port.nb_marked = port.sb_marked = TRUE;
+        port.nb_list = kind_of(w, d->sb.list);
+        port.nb_resumed = FALSE;
+    }
     PfWorld live = {TRUE, TRUE, TRUE, TRUE};
     guint64 facts = pf_facts(role, &live, &port, 1);
     if (extra >= 0) {
@@ -186,6 +204,7 @@ static void settle(World *w, PfRole role, int extra)
     d->state = (guint8)pf_settle((PfState)d->state, facts, (PfEvent)d->guest, NULL, NULL);
     if (pf_state_info((PfState)d->state)->ended) {
         d->guest = PF_N_EVENTS;
+        d->settled = w->cms && d->sb.list == LIST_BOTH;
     }
 }
 
@@ -241,7 +260,8 @@ static PfEvent answer(const World *w, PfRole role)
     case M_FAILING:
     case M_SPLIT:
         return w->src.state == PF_SRC_OPEN || w->src.state == PF_SRC_RELEASE ||
-                       w->src.state == PF_SRC_ORPHAN || w->src.state == PF_SRC_FINISH
+                       w->src.state == PF_SRC_ORPHAN || w->src.state == PF_SRC_FINISH ||
+                       w->src.state == PF_CMS_PAUSE
                    ? PF_EV_GUEST_BACK
                    : PF_N_EVENTS;
     default:
@@ -298,14 +318,18 @@ static void goals(const World *w, PfRole role)
     guint g = pf_state_info((PfState)d->state)->goals;
     World n = *w;
 
-    if ((g & PF_GOAL_PREPLUG) && !w->nb.marked && w->nb.list == LIST_OLD) {
+    if ((g & PF_GOAL_PREPLUG) && w->cms) {
+        settle(&n, role, PF_EV_LEFT_TO_CMS);
+        reach(&n, "left to the CMS");
+    } else if ((g & PF_GOAL_PREPLUG) && !w->nb.marked && w->nb.list == LIST_OLD) {
         n.nb = (Nb){.list = LIST_BOTH, .marked = 1};
         n.began = 1;
         reach(&n, "pre-plug");
     }
     /* Both only while northd has the destination as an additional chassis. */
     n = *w;
-    if ((g & PF_GOAL_OPEN) && d->sb.marked && w->sb.list == LIST_BOTH && !w->sb.opened) {
+    if ((g & PF_GOAL_OPEN) && (d->sb.marked || w->cms) && w->sb.list == LIST_BOTH &&
+        !w->sb.opened) {
         n.sb.opened = 1;
         reach(&n, "open");
     }
@@ -343,6 +367,23 @@ static void goals(const World *w, PfRole role)
     }
 }
 
+/* Whether a daemon finds a handover that a CMS has begun, in what it sees. */
+static gboolean cms_has_begun(const World *w, PfRole role)
+{
+    const Daemon *d = role == PF_ROLE_SOURCE ? &w->src : &w->dst;
+    gboolean plugged = role == PF_ROLE_SOURCE ? w->src_claims : w->dst_iface;
+    return w->cms && d->sb.list == LIST_BOTH && plugged && !d->settled;
+}
+
+/* Whether the other side is about to open the ports, which takes no time beside a CMS's. */
+static gboolean is_opening(const World *w, PfRole role)
+{
+    const Daemon *other = role == PF_ROLE_SOURCE ? &w->dst : &w->src;
+    return other->up && other->state != PF_STATE_INVALID &&
+           pf_state_info((PfState)other->state)->goals & PF_GOAL_OPEN && w->sb.list == LIST_BOTH &&
+           !w->sb.opened;
+}
+
 static void step_daemon(const World *w, PfRole role)
 {
     World n = *w;
@@ -357,6 +398,7 @@ static void step_daemon(const World *w, PfRole role)
         d->up = 0;
         d->state = PF_STATE_INVALID;
         d->guest = PF_N_EVENTS;
+        d->settled = 0;
         n.crashes--;
         reach(&n, "daemon crashes");
     }
@@ -371,6 +413,7 @@ static void step_daemon(const World *w, PfRole role)
     n = *w;
     if (memcmp(&d->sb, &w->sb, sizeof w->sb) != 0) {
         d->sb = w->sb;
+        d->settled = d->settled && w->sb.list == LIST_BOTH;
         settle(&n, role, -1);
         reach(&n, "sees southbound");
     }
@@ -386,6 +429,12 @@ static void step_daemon(const World *w, PfRole role)
             d->guest = PF_N_EVENTS;
             settle(&n, role, -1);
             reach(&n, "takes up");
+        }
+        if (cms_has_begun(w, role)) {
+            d->state = (guint8)pf_handover_first(role, PF_ORIGIN_LISTS);
+            d->guest = PF_N_EVENTS;
+            settle(&n, role, -1);
+            reach(&n, "takes up what the CMS has begun");
         }
         return;
     }
@@ -403,9 +452,13 @@ static void step_daemon(const World *w, PfRole role)
     n = *w;
     PfLimit limit = pf_state_info((PfState)d->state)->limit;
     gboolean no_news = said == PF_N_EVENTS || said == (PfEvent)d->guest;
+    /* Beside a CMS's time, no copy of a database is old, and no opening of the other side's late.
+     */
+    gboolean calm = !w->cms || (memcmp(&d->sb, &w->sb, sizeof w->sb) == 0 && !is_opening(w, role));
     gboolean may_end = limit == PF_LIMIT_PREPLUG || limit == PF_LIMIT_RELEASE ||
                        (limit == PF_LIMIT_TEARDOWN && w->phase != M_RUNS && no_news) ||
-                       (limit == PF_LIMIT_INCOMING && !copy_goes_on(w) && no_news);
+                       (limit == PF_LIMIT_CMS && w->phase != M_RUNS && no_news && calm) ||
+                       (limit == PF_LIMIT_INCOMING && !copy_goes_on(w) && no_news && calm);
     if (may_end) {
         settle(&n, role, PF_EV_DEADLINE);
         reach(&n, "deadline");
@@ -441,7 +494,8 @@ static void step_libvirt(const World *w)
     switch ((Phase)w->phase) {
     case M_PREPARE:
         /* The hook returns when the pre-plug is committed (or when there is no daemon). */
-        if (!d->up || d->state >= PF_DST_BINDING) {
+        if (!d->up || (d->state != PF_STATE_INVALID &&
+                       pf_state_info((PfState)d->state)->limit != PF_LIMIT_PREPLUG)) {
             if (gate == PF_GATE_REFUSE) {
                 n.phase = M_FAILED;
                 reach(&n, "migrate hook refuses");
@@ -505,6 +559,32 @@ static void step_libvirt(const World *w)
         break;
     default:
         break;
+    }
+}
+
+/* ---- the CMS ---- */
+
+static void step_cms(const World *w)
+{
+    gboolean ran = w->phase == M_LEFT || w->phase == M_SPLIT;
+    gboolean failed = w->phase == M_FAILED || w->phase == M_DEAD;
+    World n = *w;
+
+    if (!w->cms) {
+        return;
+    }
+    if (w->nb.list == LIST_OLD && w->phase == M_PREPARE) {
+        n.nb.list = LIST_BOTH;
+        n.began = 1;
+        reach(&n, "the CMS names both");
+    }
+    if (w->nb.list == LIST_BOTH && ran) {
+        n.nb.list = LIST_DST;
+        reach(&n, "the CMS names the destination alone");
+    }
+    if (w->nb.list == LIST_BOTH && failed) {
+        n.nb.list = LIST_SRC;
+        reach(&n, "the CMS names the source alone");
     }
 }
 
@@ -577,6 +657,12 @@ static gboolean at_rest(const World *w)
     gboolean over =
         w->phase == M_LEFT || w->phase == M_FAILED || w->phase == M_SPLIT || w->phase == M_DEAD;
     gboolean taken_up = !w->src_iface || w->src_claims; /* or the source has work to do */
+
+    if (w->cms && (memcmp(&w->src.sb, &w->sb, sizeof(Sb)) != 0 ||
+                   memcmp(&w->dst.sb, &w->sb, sizeof(Sb)) != 0 ||
+                   cms_has_begun(w, PF_ROLE_SOURCE) || cms_has_begun(w, PF_ROLE_DESTINATION))) {
+        return FALSE;
+    }
     return over && taken_up && !w->nb.marked && !w->sb.marked && w->sb.list == w->nb.list &&
            w->src.up && w->dst.up && memcmp(&w->src.nb, &w->nb, sizeof(Nb)) == 0 &&
            memcmp(&w->dst.nb, &w->nb, sizeof(Nb)) == 0 &&
@@ -584,9 +670,37 @@ static gboolean at_rest(const World *w)
            (w->dst.state == PF_STATE_INVALID || pf_state_info((PfState)w->dst.state)->ended);
 }
 
+/* The promise where the lists are a CMS's. */
+static gboolean cms_promise_holds(const World *w)
+{
+    gboolean asleep = w->nb.list == LIST_BOTH;
+
+    if (w->nb.marked || w->nb.resumed || (w->src_iface && !w->src_claims)) {
+        return FALSE; /* nothing of ours */
+    }
+    if (!asleep && (w->sb.dst_added || w->sb.opened)) {
+        return FALSE;
+    }
+    switch ((Phase)w->phase) {
+    case M_LEFT:
+        /* Its turn is over: it has, or has not; the guest's network is there in either case. */
+        return asleep ? w->sb.dst_added && w->sb.opened
+                      : w->sb.main == AT_DST || w->nb.list == LIST_OLD;
+    case M_FAILED:
+        return w->sb.main == AT_SRC && !w->sb.opened && !w->sb.dst_added;
+    case M_DEAD:
+        return w->sb.main == AT_NOBODY;
+    default:
+        return w->sb.main != AT_NOBODY || w->sb.opened;
+    }
+}
+
 /* The promise, for a world at rest in which OVN has caught up. */
 static gboolean promise_holds(const World *w)
 {
+    if (w->cms && w->began) {
+        return cms_promise_holds(w);
+    }
     if (!w->began) {
         return TRUE; /* no daemon when libvirt called: what happens then is libvirt's and OVN's */
     }
@@ -652,7 +766,7 @@ static void print_path(guint at)
     }
 }
 
-static void explore(gboolean pin, guint crashes)
+static void explore(gboolean pin, guint crashes, Cms cms)
 {
     index_of = g_hash_table_new(hash_world, equal_world);
     worlds = g_ptr_array_new_with_free_func(g_free);
@@ -669,7 +783,13 @@ static void explore(gboolean pin, guint crashes)
     first.src.up = first.dst.up = 1;
     first.src.guest = first.dst.guest = PF_N_EVENTS;
     first.src.sb = first.dst.sb = first.sb;
-    first.dst.state = (guint8)pf_handover_first(PF_ROLE_DESTINATION, PF_ORIGIN_HOOK);
+    first.cms = (guint8)cms;
+    if (cms == CMS_FIRST) {
+        first.nb.list = LIST_BOTH;
+        first.began = 1;
+    }
+    first.dst.state = (guint8)pf_handover_first(
+        PF_ROLE_DESTINATION, cms == CMS_NOT_YET ? PF_ORIGIN_HOOK_CMS : PF_ORIGIN_HOOK);
     reach(&first, "the hook calls");
 
     for (current = 0; current < worlds->len; current++) {
@@ -678,6 +798,7 @@ static void explore(gboolean pin, guint crashes)
         step_daemon(&w, PF_ROLE_DESTINATION);
         step_libvirt(&w);
         step_ovn(&w);
+        step_cms(&w);
     }
 
     /* From the good worlds backwards: every world must be found. */
@@ -726,8 +847,8 @@ static void explore(gboolean pin, guint crashes)
             g_error("from here the handover can't come to rest");
         }
     }
-    g_test_message("pin %d, crashes %u: %u worlds, %u steps, %u at rest, all good", pin, crashes,
-                   worlds->len, edges_from->len, rests);
+    g_test_message("pin %d, crashes %u, CMS %d: %u worlds, %u steps, %u at rest, all good", pin,
+                   crashes, (int)cms, worlds->len, edges_from->len, rests);
 
     g_hash_table_unref(index_of);
     g_ptr_array_unref(worlds);
@@ -737,14 +858,22 @@ static void explore(gboolean pin, guint crashes)
 
 static void test_unpinned(void)
 {
-    explore(FALSE, 0);
-    explore(FALSE, 1);
+    explore(FALSE, 0, CMS_NONE);
+    explore(FALSE, 1, CMS_NONE);
 }
 
 static void test_pinned(void)
 {
-    explore(TRUE, 0);
-    explore(TRUE, 1);
+    explore(TRUE, 0, CMS_NONE);
+    explore(TRUE, 1, CMS_NONE);
+}
+
+static void test_cms(void)
+{
+    for (guint crashes = 0; crashes <= 2; crashes++) {
+        explore(TRUE, crashes, CMS_FIRST);
+        explore(TRUE, crashes, CMS_NOT_YET);
+    }
 }
 
 int main(int argc, char **argv)
@@ -752,5 +881,6 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/model/port-not-pinned", test_unpinned);
     g_test_add_func("/model/port-pinned-to-the-source", test_pinned);
+    g_test_add_func("/model/lists-of-a-cms", test_cms);
     return g_test_run();
 }

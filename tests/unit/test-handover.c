@@ -10,7 +10,8 @@
 
 static gboolean is_source(PfState state)
 {
-    return state >= PF_SRC_WATCH && state <= PF_SRC_UNDO;
+    return (state >= PF_SRC_WATCH && state <= PF_SRC_UNDO) ||
+           (state >= PF_CMS_WATCH && state <= PF_CMS_BACK);
 }
 
 static gboolean is_ended(PfState state)
@@ -33,6 +34,11 @@ static void test_total(void)
             if (is_ended(s)) {
                 g_assert_cmpint(to, ==, s);
             }
+            /* There is one way to a CMS's states, and none back. */
+            if (!is_ended(to) && pf_state_info(s)->cms != pf_state_info(to)->cms) {
+                g_assert_cmpint(s, ==, PF_DST_PREPLUG);
+                g_assert_cmpint(e, ==, PF_EV_LEFT_TO_CMS);
+            }
             pairs++;
         }
     }
@@ -50,6 +56,12 @@ static void test_info(void)
         } else {
             g_assert_cmpuint(info->goals, ==, 0);
             g_assert_cmpint(info->limit, ==, PF_LIMIT_NONE);
+        }
+        /* What a CMS runs is never written northbound, nor let go of here. */
+        g_assert_cmpint(info->cms, ==, s >= PF_CMS_LISTS && s <= PF_CMS_BACK);
+        if (info->cms) {
+            g_assert_cmpuint(info->goals & ~(guint)(PF_GOAL_OPEN | PF_GOAL_CLOSE), ==, 0);
+            g_assert_true(info->limit != PF_LIMIT_NONE || s == PF_CMS_SHUT); /* work to do */
         }
         /* Goals that contradict each other. */
         g_assert_false((info->goals & PF_GOAL_OPEN) && (info->goals & PF_GOAL_CLOSE));
@@ -86,7 +98,10 @@ static void test_reachable(void)
     from[pf_handover_first(PF_ROLE_DESTINATION, PF_ORIGIN_MARKER)] = TRUE;
     from[pf_handover_first(PF_ROLE_SOURCE, PF_ORIGIN_MARKER)] = TRUE;
     from[pf_handover_first(PF_ROLE_SOURCE, PF_ORIGIN_INTERFACE)] = TRUE;
-    to_end[PF_ENDED_DONE] = to_end[PF_ENDED_UNDONE] = TRUE;
+    from[pf_handover_first(PF_ROLE_DESTINATION, PF_ORIGIN_HOOK_CMS)] = TRUE;
+    from[pf_handover_first(PF_ROLE_DESTINATION, PF_ORIGIN_LISTS)] = TRUE;
+    from[pf_handover_first(PF_ROLE_SOURCE, PF_ORIGIN_LISTS)] = TRUE;
+    to_end[PF_ENDED_DONE] = to_end[PF_ENDED_UNDONE] = to_end[PF_ENDED_UNFINISHED] = TRUE;
     for (guint round = 0; round < PF_N_STATES; round++) {
         for (PfState s = PF_STATE_INVALID + 1; s < PF_N_STATES; s++) {
             for (guint e = 0; e < PF_N_EVENTS; e++) {
@@ -246,6 +261,56 @@ static void test_refused(void)
     g_assert_cmpint(pf_state_info(PF_DST_ROLLBACK)->gate, ==, PF_GATE_REFUSE);
 }
 
+static void test_cms(void)
+{
+    const Step destination[] = {
+        {PF_EV_LEFT_TO_CMS, PF_CMS_LISTS},  {PF_EV_LIST_BOTH, PF_CMS_BINDING},
+        {PF_EV_PORTS_READY, PF_CMS_READY},  {PF_EV_PORTS_OPEN, PF_CMS_OPEN},
+        {PF_EV_GUEST_HERE, PF_CMS_RUNNING}, {PF_EV_PORTS_OPEN, PF_CMS_ACTIVATE},
+        {PF_EV_LIST_DST, PF_CMS_ACTIVATE},  {PF_EV_ONLY_DST, PF_ENDED_DONE},
+    };
+    const Step source[] = {
+        {PF_EV_LIST_BOTH, PF_CMS_WATCH},
+        {PF_EV_GUEST_PAUSED, PF_CMS_PAUSE},
+        {PF_EV_GUEST_LEFT, PF_CMS_LEFT},
+        {PF_EV_ONLY_DST, PF_ENDED_DONE},
+    };
+    walk(PF_DST_PREPLUG, destination, G_N_ELEMENTS(destination));
+    walk(PF_CMS_WATCH, source, G_N_ELEMENTS(source));
+    g_assert_cmpint(pf_handover_first(PF_ROLE_DESTINATION, PF_ORIGIN_HOOK_CMS), ==, PF_CMS_LISTS);
+}
+
+static void test_cms_back(void)
+{
+    const Step destination[] = {
+        {PF_EV_GUEST_FAILED, PF_CMS_ROLLBACK},
+        {PF_EV_LIST_SRC, PF_CMS_ROLLBACK},
+        {PF_EV_ONLY_SRC, PF_ENDED_UNDONE},
+    };
+    const Step source[] = {
+        {PF_EV_GUEST_PAUSED, PF_CMS_PAUSE},
+        {PF_EV_GUEST_BACK, PF_CMS_SHUT},
+        {PF_EV_PORTS_SHUT, PF_CMS_BACK},
+        {PF_EV_ONLY_SRC, PF_ENDED_UNDONE},
+    };
+    walk(PF_CMS_READY, destination, G_N_ELEMENTS(destination));
+    walk(PF_CMS_WATCH, source, G_N_ELEMENTS(source));
+}
+
+/* A CMS that does nothing when it is its turn keeps nobody for ever. */
+static void test_cms_silent(void)
+{
+    static const PfState waiting[] = {PF_CMS_ACTIVATE, PF_CMS_ROLLBACK, PF_CMS_LEFT, PF_CMS_BACK};
+
+    for (guint i = 0; i < G_N_ELEMENTS(waiting); i++) {
+        g_assert_cmpint(pf_state_info(waiting[i])->limit, ==, PF_LIMIT_CMS);
+        g_assert_cmpint(pf_handover_next(waiting[i], PF_EV_DEADLINE), ==, PF_ENDED_UNFINISHED);
+        g_assert_cmpint(pf_handover_next(waiting[i], PF_EV_AGAIN), ==, PF_ENDED_UNFINISHED);
+    }
+    g_assert_cmpint(pf_handover_next(PF_CMS_LISTS, PF_EV_DEADLINE), ==, PF_ENDED_UNDONE);
+    g_assert_cmpint(pf_state_info(PF_ENDED_UNDONE)->gate, ==, PF_GATE_REFUSE);
+}
+
 /* ---- facts ---- */
 
 static const PfWorld all_live = {TRUE, TRUE, TRUE, TRUE};
@@ -349,6 +414,9 @@ int main(int argc, char **argv)
     g_test_add_func("/handover/cancelled", test_cancelled);
     g_test_add_func("/handover/activated-too-early", test_activated_too_early);
     g_test_add_func("/handover/refused", test_refused);
+    g_test_add_func("/handover/cms", test_cms);
+    g_test_add_func("/handover/cms-back", test_cms_back);
+    g_test_add_func("/handover/cms-silent", test_cms_silent);
     g_test_add_func("/facts/dead-databases", test_facts_of_dead_databases);
     g_test_add_func("/facts/all-ports", test_facts_of_all_ports);
     g_test_add_func("/facts/one-chassis", test_facts_of_one_chassis);
