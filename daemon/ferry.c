@@ -769,13 +769,9 @@ static void stop(PfFerry *f)
     }
 }
 
-void pf_ferry_look(PfFerry *f)
+/* Goes on from 'before', the state that the last look ended in. */
+static void go_on(PfFerry *f, PfState before)
 {
-    PfState before = f->state;
-
-    if (pf_ferry_is_ended(f)) {
-        return;
-    }
     if (!f->chassis_known) {
         find_chassis(f);
     }
@@ -798,15 +794,26 @@ void pf_ferry_look(PfFerry *f)
     }
 }
 
+void pf_ferry_look(PfFerry *f)
+{
+    if (!pf_ferry_is_ended(f)) {
+        go_on(f, f->state);
+    }
+}
+
 /* An event that happens once. */
 static void tell(PfFerry *f, PfEvent event)
 {
-    PfState next = pf_handover_next(f->state, event);
-    if (next != f->state) {
-        on_visit(f->state, next, event, f);
-        arm_deadline(f);
+    PfState before = f->state;
+    PfState next = pf_handover_next(before, event);
+
+    if (pf_ferry_is_ended(f)) {
+        return;
     }
-    pf_ferry_look(f);
+    if (next != before) {
+        on_visit(before, next, event, f);
+    }
+    go_on(f, before);
 }
 
 /* ---- goals ---- */

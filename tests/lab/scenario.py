@@ -105,7 +105,7 @@ class Handover:
 
     @property
     def ended(self):
-        return self.phase in ("done", "undone")
+        return self.phase in ("done", "undone", "unfinished")
 
 
 def busctl(host, *arguments, check=True):
@@ -655,8 +655,9 @@ def wait_connected(host):
     """Until the daemon of a host is connected to all that it works with."""
     def connected():
         return (manager_property(host, "LibvirtState") == "connected"
+                and manager_property(host, "NorthboundState") in ("synced", "none")
                 and all(manager_property(host, name) == "synced"
-                        for name in ("NorthboundState", "SouthboundState", "SwitchState")))
+                        for name in ("SouthboundState", "SwitchState")))
     wait_until(connected, f"portferryd's connections on {host.name}", PATIENCE)
 
 
