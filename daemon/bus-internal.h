@@ -68,6 +68,9 @@ void pf_bus_handover_attach(PfBusHandover *record);
 void pf_bus_handover_detach(PfBusHandover *record);
 void pf_bus_handover_free(PfBusHandover *record);
 
+/* The object by which systemd sets the log level. */
+int pf_bus_add_log_control(sd_bus *bus);
+
 /* Handlers of the manager's vtable that read the records. */
 int pf_bus_list_handovers(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int pf_bus_list_history(sd_bus_message *m, void *userdata, sd_bus_error *error);

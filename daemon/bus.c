@@ -11,6 +11,7 @@
 #include "error.h"
 #include "log.h"
 #include "message-ids.h"
+#include "metrics.h"
 #include "polkit.h"
 
 #define RETRY_FIRST_MS 200
@@ -426,6 +427,36 @@ static int get_counters(sd_bus *bus, const char *path, const char *interface, co
     return sd_bus_message_close_container(reply);
 }
 
+static void append_sample(const char *name, const char *const *labels, double value, gpointer data)
+{
+    sd_bus_message *reply = data;
+
+    /* What fails once makes all that follows fail, the closing of the array included. */
+    if (sd_bus_message_open_container(reply, 'r', "sa{ss}d") < 0 ||
+        sd_bus_message_append(reply, "s", name) < 0 ||
+        sd_bus_message_open_container(reply, 'a', "{ss}") < 0)
+        return;
+    for (; labels[0] != NULL; labels += 2)
+        sd_bus_message_append(reply, "{ss}", labels[0], labels[1]);
+    sd_bus_message_close_container(reply);
+    sd_bus_message_append(reply, "d", value);
+    sd_bus_message_close_container(reply);
+}
+
+static int get_metrics(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+    const PfManagerView *view = ((PfBus *)userdata)->view;
+    int r;
+
+    r = sd_bus_message_open_container(reply, 'a', "(sa{ss}d)");
+    if (r < 0)
+        return r;
+    if (view->metrics != NULL)
+        pf_metrics_foreach(view->metrics, append_sample, reply);
+    return sd_bus_message_close_container(reply);
+}
+
 static int on_migrate_begin(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
     return pf_bus_call_begin(userdata, m, PF_BUS_CALL_MIGRATE_BEGIN, NULL);
@@ -496,6 +527,7 @@ static const sd_bus_vtable manager_vtable[] = {
                     SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("SwitchState", "s", get_manager_string, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("Counters", "a{st}", get_counters, 0, 0),
+    SD_BUS_PROPERTY("Metrics", "a(sa{ss}d)", get_metrics, 0, 0),
 
     SD_BUS_METHOD_WITH_ARGS("ListHandovers", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(osssss)", handovers),
                             pf_bus_list_handovers, SD_BUS_VTABLE_UNPRIVILEGED),
@@ -639,7 +671,8 @@ static int connection_open(PfBus *self)
                                     on_name_gone, ignore_reply, self)) < 0 ||
         (r = sd_bus_add_object_manager(bus, NULL, PF_BUS_PATH)) < 0 ||
         (r = sd_bus_add_object_vtable(bus, NULL, PF_BUS_PATH, PF_BUS_MANAGER_INTERFACE,
-                                      manager_vtable, self)) < 0)
+                                      manager_vtable, self)) < 0 ||
+        (r = pf_bus_add_log_control(bus)) < 0)
         return r;
 
     for (guint i = 0; i < self->records->len; i++)

@@ -85,6 +85,7 @@ struct PfFerry {
     char *last_error;
     GHashTable *said; /* errors that the journal has, of this state */
     char *waiting;
+    PfMeasures measures;
     PfHandoverView view;
 };
 
@@ -371,6 +372,7 @@ static void answer_calls(PfFerry *f)
     if (f->gate_call && gate != PF_GATE_WAIT && !f->held) {
         g_clear_handle_id(&f->gate_id, g_source_remove);
         f->gate_ends = 0;
+        pf_measures_gate(&f->measures, FALSE);
         f->gate_passed = !error;
         answer(f, &f->gate_call, error);
     }
@@ -616,6 +618,7 @@ static void on_visit(PfState from, PfState to, PfEvent why, gpointer data)
 {
     PfFerry *f = data;
     f->state = to;
+    pf_measures_visit(&f->measures, to, why);
     if ((to == PF_DST_READY && from == PF_DST_BINDING) ||
         (to == PF_CMS_READY && from == PF_CMS_BINDING)) {
         empty_taps(f);
@@ -755,6 +758,19 @@ static guint64 observe(PfFerry *f)
     return facts;
 }
 
+/* What is to be measured of what 'observe' has seen. */
+static void measure(PfFerry *f)
+{
+    gboolean open = f->n_ports > 0;
+
+    for (guint i = 0; i < f->n_ports; i++) {
+        open = open && (f->facts[i].sb_dst_opened || f->facts[i].sb_on_dst);
+    }
+    if (f->role == PF_ROLE_DESTINATION) {
+        pf_measures_look(&f->measures, open, f->guest == PF_EV_GUEST_HERE ? f->guest_at : 0);
+    }
+}
+
 static void stop(PfFerry *f)
 {
     g_clear_handle_id(&f->deadline_id, g_source_remove);
@@ -775,7 +791,9 @@ static void go_on(PfFerry *f, PfState before)
     if (!f->chassis_known) {
         find_chassis(f);
     }
-    pf_settle(f->state, observe(f), f->guest, on_visit, f);
+    guint64 facts = observe(f);
+    measure(f);
+    pf_settle(f->state, facts, f->guest, on_visit, f);
     show_ports(f);
     if (f->state != before) {
         arm_deadline(f);
@@ -869,6 +887,9 @@ static void pursuit_done(const GError *error, gpointer data)
         } else if (error && pursuit->goal == PF_GOAL_PREPLUG) {
             tell(f, PF_EV_REFUSED);
         } else if (!error) {
+            if (pursuit->goal == PF_GOAL_OPEN) {
+                pf_measures_opened(&f->measures, f->guest == PF_N_EVENTS ? 0 : f->guest_at);
+            }
             pf_ferry_look(f);
         }
         /* A goal that failed is tried again at the next check, or when a database changes. */
@@ -1245,6 +1266,7 @@ void pf_ferry_wait_gate(PfFerry *f, PfBusCall *call)
         answer(f, &f->gate_call, NULL); /* libvirt asks once; a second caller is somebody's test */
     }
     f->gate_call = call;
+    pf_measures_gate(&f->measures, TRUE);
     pf_bus_call_set_gone(call, gate_call_gone, f);
     g_clear_handle_id(&f->gate_id, g_source_remove);
     if (!f->held) {
@@ -1274,6 +1296,7 @@ PfFerry *pf_ferry_new(const PfFerryEnv *env, const PfFerryStart *start)
     f->n_ports = g_strv_length(f->ports);
     f->macs = start->macs ? g_strdupv((char **)start->macs) : NULL;
     f->facts = g_new0(PfPortFacts, f->n_ports);
+    pf_measures_init(&f->measures);
     f->guest = PF_N_EVENTS;
     f->override = PF_N_EVENTS;
     if (start->policy) {
@@ -1354,6 +1377,11 @@ void pf_ferry_free(PfFerry *f)
 const PfHandoverView *pf_ferry_get_view(const PfFerry *f)
 {
     return &f->view;
+}
+
+const PfMeasures *pf_ferry_get_measures(const PfFerry *f)
+{
+    return &f->measures;
 }
 
 PfState pf_ferry_get_state(const PfFerry *f)

@@ -13,6 +13,7 @@
 #include "domain-xml.h"
 #include "handover.h"
 #include "marker.h"
+#include "metrics.h"
 #include "nb.h"
 #include "ovs.h"
 #include "runtime.h"
@@ -109,6 +110,7 @@ void pf_ferry_wait_begin(PfFerry *ferry, PfBusCall *call);
 void pf_ferry_wait_gate(PfFerry *ferry, PfBusCall *call);
 
 const PfHandoverView *pf_ferry_get_view(const PfFerry *ferry);
+const PfMeasures *pf_ferry_get_measures(const PfFerry *ferry);
 PfState pf_ferry_get_state(const PfFerry *ferry);
 PfRole pf_ferry_get_role(const PfFerry *ferry);
 /* Whether a CMS runs it, which no marker tells of. */

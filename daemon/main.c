@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <syslog.h>
-#include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
 #include "build-config.h"
@@ -17,6 +16,7 @@
 #include "log.h"
 #include "manager.h"
 #include "message-ids.h"
+#include "notify.h"
 #include "sd-source.h"
 
 /* sysexits(3) where one fits; the unit doesn't restart a daemon whose configuration is wrong. */
@@ -27,7 +27,7 @@ static int exit_code = EXIT_SUCCESS;
 
 static gboolean on_stop(gpointer data G_GNUC_UNUSED)
 {
-    sd_notify(0, "STOPPING=1");
+    pf_notify("STOPPING=1");
     g_main_loop_quit(main_loop);
     return G_SOURCE_CONTINUE;
 }
@@ -153,7 +153,7 @@ int main(int argc, char **argv)
     g_unix_signal_add(SIGHUP, on_reload, &manager);
 
     sd_event *event = NULL;
-    if (sd_event_default(&event) < 0 || sd_event_set_watchdog(event, 1) < 0) {
+    if (sd_event_default(&event) < 0) {
         pf_log(LOG_ERR, NULL, "can't start the event loop");
         pf_config_free(config);
         return EXIT_FAILURE;
@@ -164,12 +164,14 @@ int main(int argc, char **argv)
     manager = pf_manager_new(config, load_config, event, bus_address, on_fatal, NULL, &error);
     if (manager) {
         pf_log(LOG_INFO, NULL, "portferryd %s starts", PF_VERSION);
+        pf_notify_watchdog();
         g_main_loop_run(main_loop);
         pf_manager_free(g_steal_pointer(&manager));
     } else {
         pf_log(LOG_ERR, NULL, "%s", error->message);
         exit_code = EXIT_FAILURE;
     }
+    pf_notify_end();
     g_source_remove(source);
     sd_event_unref(event);
     g_main_loop_unref(main_loop);

@@ -6,7 +6,6 @@
 #include <glib/gstdio.h>
 #include <string.h>
 #include <syslog.h>
-#include <systemd/sd-daemon.h>
 
 #include "build-config.h"
 #include "bus.h"
@@ -18,6 +17,8 @@
 #include "ferry.h"
 #include "log.h"
 #include "message-ids.h"
+#include "metrics.h"
+#include "notify.h"
 #include "runtime.h"
 #include "text.h"
 
@@ -63,6 +64,7 @@ struct PfManager {
 
     PfManagerView view;
     PfCounterView counters[N_COUNTS];
+    PfMetrics *metrics;
     gint64 started; /* CLOCK_REALTIME */
 };
 
@@ -89,9 +91,10 @@ static void look(PfManager *m);
 static void notify(PfManager *m)
 {
     guint open = g_hash_table_size(m->ferries) - m->ended.length;
-    sd_notifyf(0, "STATUS=%u handover%s, libvirt %s, northbound %s, southbound %s, switch %s", open,
-               open == 1 ? "" : "s", m->view.libvirt_state, m->view.northbound_state,
-               m->view.southbound_state, m->view.switch_state);
+    pf_metrics_set_open(m->metrics, open);
+    pf_notify_status("%u handover%s, libvirt %s, northbound %s, southbound %s, switch %s", open,
+                     open == 1 ? "" : "s", m->view.libvirt_state, m->view.northbound_state,
+                     m->view.southbound_state, m->view.switch_state);
 }
 
 static gboolean set_state(PfManager *m, const char **where, const char *state, const char *what,
@@ -228,6 +231,7 @@ static void ferry_ended(PfFerry *ferry, gpointer data)
                 : state == PF_ENDED_UNDONE ? COUNT_UNDONE
                                            : COUNT_UNFINISHED]
         .value++;
+    pf_metrics_ended(m->metrics, view, pf_ferry_get_measures(ferry));
     if (pf_ferry_get_role(ferry) == PF_ROLE_DESTINATION) {
         pf_runtime_set_incoming(view->uuid, NULL);
     }
@@ -998,7 +1002,7 @@ static void on_bus_acquired(gpointer data)
 {
     PfManager *m = data;
     m->ready = TRUE;
-    sd_notify(0, "READY=1");
+    pf_notify("READY=1");
     notify(m);
 }
 
@@ -1251,6 +1255,7 @@ static char **follow_config(PfManager *m, GError **error)
     m->config = g_steal_pointer(&next);
     m->env.config = m->config;
     pf_config_free(old);
+    pf_metrics_set_file(m->metrics, m->config->metrics_file);
 
     g_autoptr(GPtrArray) open = open_ferries(m);
     for (guint i = 0; i < open->len; i++) {
@@ -1264,7 +1269,9 @@ static char **follow_config(PfManager *m, GError **error)
 char **pf_manager_reload(PfManager *m, GError **error)
 {
     if (m->ready) {
-        sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" G_GINT64_FORMAT, g_get_monotonic_time());
+        g_autofree char *state = g_strdup_printf("RELOADING=1\nMONOTONIC_USEC=%" G_GINT64_FORMAT,
+                                                 g_get_monotonic_time());
+        pf_notify(state);
     }
     char **need_restart = follow_config(m, error);
     if (need_restart) {
@@ -1274,7 +1281,7 @@ char **pf_manager_reload(PfManager *m, GError **error)
                *keys ? "; only a restart can follow " : "", keys);
     }
     if (m->ready) {
-        sd_notify(0, "READY=1");
+        pf_notify("READY=1");
         notify(m);
     }
     return need_restart;
@@ -1320,6 +1327,8 @@ PfManager *pf_manager_new(PfConfig *config, PfManagerLoad load, sd_event *event,
         .counters = m->counters,
         .n_counters = N_COUNTS,
     };
+    m->metrics = pf_metrics_new(&m->view);
+    m->view.metrics = m->metrics;
     m->env.config = config;
     m->env.changed = ferry_changed;
     m->env.ended = ferry_ended;
@@ -1342,6 +1351,7 @@ PfManager *pf_manager_new(PfConfig *config, PfManagerLoad load, sd_event *event,
     }
     pf_bus_start(m->bus);
     pf_virt_start(m->env.virt);
+    pf_metrics_set_file(m->metrics, config->metrics_file);
     return g_steal_pointer(&m);
 }
 
@@ -1380,6 +1390,7 @@ void pf_manager_free(PfManager *m)
     for (guint i = 0; i < G_N_ELEMENTS(m->tls); i++) {
         g_free(m->tls[i]);
     }
+    pf_metrics_free(m->metrics);
     pf_config_free(m->config);
     g_free(m->chassis);
     g_free(m->nb_remote);

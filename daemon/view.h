@@ -50,6 +50,8 @@ typedef struct {
     guint64 value;
 } PfCounterView;
 
+struct PfMetrics;
+
 typedef struct {
     const char *version;  /* constant */
     const char *hostname; /* constant */
@@ -60,6 +62,7 @@ typedef struct {
     const char *switch_state; /* the local Open vSwitch database */
     const PfCounterView *counters;
     gsize n_counters;
+    const struct PfMetrics *metrics; /* or NULL */
 } PfManagerView;
 
 /* Which of a handover's properties have changed. */

@@ -27,6 +27,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libintl.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +51,9 @@
 #define BUS_PATH "/org/portferry1"
 #define BUS_INTERFACE "org.portferry1.Manager"
 #define BUS_ERROR_PREFIX "org.portferry1.Error."
+
+/* Translates; xgettext looks for it. */
+#define _(text) gettext(text)
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
@@ -215,15 +220,15 @@ static void set_verdict(PfPolicy policy, const char *why)
     verdict.entry_length = 0;
     if (policy == PF_POLICY_REFUSE) {
         length = snprintf(verdict.error, sizeof(verdict.error),
-                          "portferry: cannot take care of the network of domain '%s': %s\n",
+                          _("portferry: cannot take care of the network of domain '%s': %s\n"),
                           domain_name, why);
         verdict.error_length = (size_t)CLAMP(length, 0, (int)sizeof(verdict.error) - 1);
         verdict.status = EXIT_FAILURE;
     } else {
         char text[1024];
 
-        snprintf(text, sizeof(text), "The migration of domain '%s' goes on without portferry: %s",
-                 domain_name, why);
+        snprintf(text, sizeof(text),
+                 _("The migration of domain '%s' goes on without portferry: %s"), domain_name, why);
         verdict.entry_length =
             format_entry(verdict.entry, sizeof(verdict.entry), PF_MESSAGE_DAEMON_MISSING, text);
         verdict.status = EXIT_SUCCESS;
@@ -264,6 +269,15 @@ static const char *path_of(const char *variable, const char *path)
     return path;
 }
 
+/* That of the host, which libvirtd has from systemd.  Costs a look at files; therefore after the
+ * deadline is set, and not for the calls that end at once. */
+static void speak_language(void)
+{
+    setlocale(LC_ALL, "");
+    bindtextdomain(PF_GETTEXT_DOMAIN, path_of("PF_HOOK_LOCALE", PF_LOCALEDIR));
+    textdomain(PF_GETTEXT_DOMAIN);
+}
+
 /* libvirt of an unprivileged user ("session") runs the same hooks. */
 static gboolean is_system_libvirt(void)
 {
@@ -290,7 +304,7 @@ static PfConfig *read_config(void)
         return config;
 
     line = pf_printable(error->message);
-    snprintf(text, sizeof(text), "Using the default configuration: %s", line);
+    snprintf(text, sizeof(text), _("Using the default configuration: %s"), line);
     journal_send(entry, format_entry(entry, sizeof(entry), PF_MESSAGE_BAD_CONFIGURATION, text));
     return pf_config_new();
 }
@@ -531,7 +545,7 @@ ask(const char *member, PfPolicy policy, const GByteArray *xml, gboolean again)
     if (error.message != NULL) {
         give_up(policy, error.message);
     } else {
-        g_autofree char *why = g_strdup_printf("no connection to the bus: %s", g_strerror(-r));
+        g_autofree char *why = g_strdup_printf(_("no connection to the bus: %s"), g_strerror(-r));
 
         give_up(policy, why);
     }
@@ -544,12 +558,13 @@ static void __attribute__((noreturn)) migrate_begin(void)
 
     set_verdict(PF_POLICY_PROCEED, "the configuration could not be read in time");
     set_deadline(CONFIG_LIMIT_US);
+    speak_language();
     config = read_config();
 
-    set_verdict(config->on_daemon_missing, "portferryd did not answer in time");
+    set_verdict(config->on_daemon_missing, _("portferryd did not answer in time"));
     set_deadline(config->preplug_timeout + MIGRATE_GRACE_US);
     if (!read_xml(xml)) {
-        g_autofree char *why = g_strdup_printf("libvirt's domain XML: %s", g_strerror(errno));
+        g_autofree char *why = g_strdup_printf(_("libvirt's domain XML: %s"), g_strerror(errno));
 
         give_up(config->on_daemon_missing, why);
     }
@@ -570,13 +585,14 @@ static void __attribute__((noreturn)) started_begin(void)
 
     set_verdict(PF_POLICY_PROCEED, "the configuration could not be read in time");
     set_deadline(CONFIG_LIMIT_US);
+    speak_language();
     config = read_config();
 
     /* Until it is known whether this is a domain that portferryd expects, nothing may stop it. */
-    set_verdict(PF_POLICY_PROCEED, "libvirt's domain XML did not come in time");
+    set_verdict(PF_POLICY_PROCEED, _("libvirt's domain XML did not come in time"));
     set_deadline(config->ready_timeout + STARTED_GRACE_US);
     if (!read_xml(xml)) {
-        g_autofree char *why = g_strdup_printf("libvirt's domain XML: %s", g_strerror(errno));
+        g_autofree char *why = g_strdup_printf(_("libvirt's domain XML: %s"), g_strerror(errno));
 
         give_up(PF_POLICY_PROCEED, why);
     }
@@ -595,7 +611,7 @@ static void __attribute__((noreturn)) started_begin(void)
         set_deadline_at(expected_deadline(&incoming));
     }
     block_alarm(SIG_UNBLOCK);
-    set_verdict(otherwise, "portferryd did not answer in time");
+    set_verdict(otherwise, _("portferryd did not answer in time"));
     ask("StartedBegin", otherwise, xml, TRUE);
 }
 

@@ -28,6 +28,7 @@ static const char *check_remote_or_none(const char *value)
 
 static const char *check_bridge(const char *value);
 static const char *check_path(const char *value);
+static const char *check_metrics(const char *value);
 
 /* clang-format off */
 static const PfConfigKey keys[] = {
@@ -93,6 +94,9 @@ static const PfConfigKey keys[] = {
     {"history", PF_CONFIG_COUNT, "100", 0, 100000,
      G_STRUCT_OFFSET(PfConfig, history), NULL,
      "How many ended handovers portferryd remembers"},
+    {"metrics-file", PF_CONFIG_OPTIONAL, "", 0, 0,
+     G_STRUCT_OFFSET(PfConfig, metrics_file), check_metrics,
+     "File with metrics, for node_exporter's textfile collector"},
 };
 /* clang-format on */
 
@@ -174,6 +178,14 @@ static const char *check_bridge(const char *value)
 static const char *check_path(const char *value)
 {
     return *value == '/' ? NULL : "is not an absolute path";
+}
+
+/* node_exporter takes no file of another ending. */
+static const char *check_metrics(const char *value)
+{
+    return *value == '/' && g_str_has_suffix(value, ".prom")
+               ? NULL
+               : "is not an absolute path that ends with .prom";
 }
 
 /* Returns how far the misspelt 'a' is from 'b', without regard to case.  Characters that are wrong,

@@ -49,7 +49,8 @@ typedef struct {
     char *ssl_certificate; /* NULL: none */
     char *ssl_ca_cert;     /* NULL: none */
 
-    gint64 history; /* how many ended handovers to keep */
+    gint64 history;     /* how many ended handovers to keep */
+    char *metrics_file; /* NULL: none */
 } PfConfig;
 
 typedef enum {

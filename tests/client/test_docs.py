@@ -241,7 +241,7 @@ def test_template():
         assert messages(fresh) == messages(SOURCE + "/po/portferry.pot"), "run po/update"
     listed = [l for l in read("po/POTFILES.in").splitlines() if l and not l.startswith("#")]
     assert listed == sorted(listed)
-    for path in glob.glob(SOURCE + "/client/*.c"):
+    for path in glob.glob(SOURCE + "/client/*.c") + glob.glob(SOURCE + "/hooks/*.c"):
         name = os.path.relpath(path, SOURCE)
         has = re.search(r'\b(N?_|ngettext)\("', read(name)) is not None
         assert has == (name in listed), name

@@ -8,6 +8,7 @@ nothing about packets: tests/lab does."""
 import contextlib
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -37,6 +38,14 @@ CONFIG = {
     "incoming-timeout": 30,
     "hold-timeout": 30,
 }
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+    except FileNotFoundError:
+        return ""
 
 
 def run_tool(*command):
@@ -130,7 +139,6 @@ class Host:
         self.notify.bind(os.path.join(self.folder, "notify"))
         self.told, self.n_seen = [], 0
         stack.callback(self.notify.close)
-        # All the time, since sd_notify() waits once the socket's queue is full.
         threading.Thread(target=self.listen, daemon=True).start()
         self.config = os.path.join(self.folder, "portferry.conf")
         self.process = None
@@ -691,6 +699,159 @@ def test_history():
         assert central.marker(PORT) == {}
 
 
+def metrics(host):
+    """Of the property: (name, label, ...) -> value."""
+    return {(name, *labels.values()): value for name, labels, value in host.get("Metrics")}
+
+
+def test_metrics():
+    """Counted on the bus and in the file, which promtool understands, and which goes in the end."""
+    with world() as (central, host):
+        path = os.path.join(host.folder, "portferry.prom")
+        other = os.path.join(host.folder, "other.prom")
+        host.configure(metrics_file=path)
+        assert host.call("Reload") == [[]]
+        wait_for(lambda: os.path.exists(path))
+        assert os.stat(path).st_mode & 0o777 == 0o644
+
+        done = host.preplug(PORT)
+        ready(central, host, done, PORT)
+        host.call("Activate", path=done)
+        wait_for(lambda: central.marker(PORT).get("resumed"))
+        central.bind(PORT, "hv2")
+        host.wait_phase(done, "done")
+        undone = host.preplug(PORT2)
+        host.call("Rollback", path=undone)
+        host.wait_phase(undone, "undone")
+
+        now = metrics(host)
+        assert now[("portferry_handovers_total", "destination", "done")] == 1, now
+        assert now[("portferry_handovers_total", "destination", "undone")] == 1
+        assert now[("portferry_handovers_total", "source", "done")] == 0
+        assert now[("portferry_rollbacks_total", "destination", "rollback")] == 1
+        assert now[("portferry_events_total", "handovers-overridden")] == 2
+        assert now[("portferry_handover_seconds_count",)] == 2
+        assert now[("portferry_handover_seconds_bucket", "+Inf")] == 2
+        assert now[("portferry_handovers_open",)] == 0
+        assert now[("portferry_connected", "northbound")] == 1
+        assert now[("portferry_connected", "libvirt")] == 0
+
+        wait_for(lambda: 'outcome="undone"} 1\n' in read(path))
+        text = read(path)
+        for (name, *labels), value in now.items():
+            assert re.search(rf'^{name}(?={{| ).*{".*".join(map(re.escape, labels))}.* '
+                             rf'{re.escape(f"{value:.17g}")}$', text, re.M), (name, labels, value)
+        if shutil.which("promtool"):
+            p = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
+                               capture_output=True, check=False)
+            assert p.returncode == 0 and p.stdout + p.stderr == "", p.stdout + p.stderr
+
+        host.configure(metrics_file=other)
+        host.call("Reload")
+        wait_for(lambda: os.path.exists(other))
+        assert not os.path.exists(path)
+        host.configure(metrics_file="/nowhere/x.prom")
+        host.call("Reload")
+        host.preplug(PORT2)
+        assert not os.path.exists(other)
+        host.configure(metrics_file=path)
+        host.call("Reload")
+        wait_for(lambda: "portferry_handovers_open 1\n" in read(path))
+        host.end()
+        assert not os.path.exists(path)
+        host.notifications()
+        host.start()
+
+
+def test_gate_wait_is_measured():
+    with world() as (central, host):
+        assert ended(host.begin()) == ""
+        path = host.only_handover()
+        gate = host.started()
+        time.sleep(0.3)
+        ready(central, host, path, PORT)
+        assert ended(gate) == ""
+        host.unplug(PORT)
+        host.call("Rollback", path=path)
+        central.bind(PORT, "hv1")
+        host.wait_phase(path, "undone")
+        now = metrics(host)
+        assert now[("portferry_gate_wait_seconds_count",)] == 1
+        assert 0.3 <= now[("portferry_gate_wait_seconds_sum",)] < 10
+        assert now[("portferry_gate_wait_seconds_bucket", "0.25")] == 0
+
+
+def test_service_manager_does_not_read():
+    """Nothing waits for it; what it was to be told comes when it reads."""
+    with contextlib.ExitStack() as stack:
+        central = Central(stack)
+        host = Host(stack, central, "hv2")
+        path = os.path.join(host.folder, "deaf")
+        deaf = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        stack.callback(deaf.close)
+        deaf.bind(path)
+        filler = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        stack.callback(filler.close)
+        filler.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                filler.sendto(b"filler", path)
+        host.configure()
+        host.process = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c",
+             'mount -t tmpfs tmpfs /run && exec "$0" "$@"', PORTFERRYD, "--config", host.config,
+             "--bus-address", host.bus.address, "--ovs-db", host.switch.remote],
+            env={**os.environ, "NOTIFY_SOCKET": path, "WATCHDOG_USEC": "400000"},
+            stdin=subprocess.DEVNULL, stderr=host.log)
+
+        def connected():
+            with contextlib.suppress(DBusError):
+                return host.get("NorthboundState") == "synced"
+            return False
+
+        wait_for(connected, what="the loop")
+        handover = host.preplug(PORT)
+        host.call("Rollback", path=handover)
+        host.wait_phase(handover, "undone")
+
+        deaf.settimeout(5)
+        told = []
+        while not ("READY=1" in told and told.count("WATCHDOG=1") > 3
+                   and any(t.startswith("STATUS=0 handovers") for t in told)):
+            told.append(deaf.recv(4096).decode())
+        told = [t for t in told if t not in ("filler", "WATCHDOG=1")]
+        assert told[0].startswith(("READY=1", "STATUS=")) and len(told) < 6, told
+        host.end()
+
+
+def test_log_level():
+    with world() as (_central, host):
+        where = ("/org/freedesktop/LogControl1", "org.freedesktop.LogControl1")
+
+        def set_property(name, value, check=True):
+            return subprocess.run(
+                ["busctl", "--address=" + host.bus.address, "set-property", "org.portferry1",
+                 *where, name, "s", value], capture_output=True, text=True, check=check)
+        assert host.bus.get(*where, "LogLevel") == "info"
+        assert host.bus.get(*where, "SyslogIdentifier") == "portferryd"
+        set_property("LogLevel", "warning")
+        assert host.bus.get(*where, "LogLevel") == "warning"
+        host.log.flush()
+        before = len(read(host.log.name))
+        path = host.preplug(PORT)
+        host.call("Rollback", path=path)
+        host.wait_phase(path, "undone")
+        assert "binding" not in read(host.log.name)[before:]
+        set_property("LogLevel", "debug")
+        path = host.preplug(PORT)
+        assert "binding" in read(host.log.name)[before:]
+        host.call("Rollback", path=path)
+        host.wait_phase(path, "undone")
+        assert "No such log level" in set_property("LogLevel", "loud", check=False).stderr
+        assert "nowhere else" in set_property("LogTarget", "kmsg", check=False).stderr
+        set_property("LogTarget", "journal")
+
+
 def test_forget():
     """One that is open: only if it is stuck, and then for good."""
     with world() as (central, host):
@@ -737,4 +898,8 @@ if __name__ == "__main__":
         test_reload,
         test_history,
         test_forget,
+        test_metrics,
+        test_gate_wait_is_measured,
+        test_service_manager_does_not_read,
+        test_log_level,
     ]))

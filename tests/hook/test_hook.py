@@ -5,6 +5,7 @@ HOOK is built with PF_HOOK_TEST: the environment tells it other paths, and that 
 Times are generous: what matters is that there is a limit, and which."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import time
 
 HOOK, FAKE_DAEMON = sys.argv[1:3]
 sys.path.insert(0, sys.argv[3])
+SOURCE = sys.argv[4]
 
 from buslab import Bus, Program, run  # noqa: E402  pylint: disable=wrong-import-position
 
@@ -239,6 +241,29 @@ def test_journal():
         # A journal that doesn't read: lost, but nothing waits.
         w.journal.close()
         passes(w.hook("migrate", "begin"))
+
+
+def test_language():
+    """That of the host: for whoever migrates, and in the journal."""
+    if not shutil.which("msgfmt"):
+        return "no gettext"
+    with Bus() as bus, World(address=bus.address) as w, \
+            World(CONFIG + "on-daemon-missing=refuse\n", bus.address) as refusing, \
+            tempfile.TemporaryDirectory() as folder:
+        for language, text in (("de", "geht ohne portferry weiter"),
+                               ("es", "continúa sin portferry")):
+            target = os.path.join(folder, language, "LC_MESSAGES")
+            os.makedirs(target)
+            subprocess.run(["msgfmt", "-o", target + "/portferry.mo",
+                            f"{SOURCE}/po/{language}.po"], check=True)
+            more = {"LC_ALL": "C.UTF-8", "LANGUAGE": language, "PF_HOOK_LOCALE": folder}
+            passes(w.hook("migrate", "begin", domain="ä", env=w.env(**more)))
+            (entry,) = w.entries()
+            assert text in entry["MESSAGE"] and "ä" in entry["MESSAGE"], entry
+            result = refusing.hook("migrate", "begin", env=refusing.env(**more))
+            assert result.status == 1 and "portferry: " in result.err, result
+            assert "cannot take care" not in result.err and "vm1" in result.err, result
+    return None
 
 
 def test_migrate_slow_garbage():
@@ -584,6 +609,7 @@ if __name__ == "__main__":
         test_migrate_refused,
         test_migrate_missing,
         test_journal,
+        test_language,
         test_migrate_slow_garbage,
         test_migrate_deadline,
         test_migrate_too_large,

@@ -96,7 +96,7 @@ static void test_table(void)
     gsize n = 0;
     const PfConfigKey *keys = pf_config_keys(&n);
 
-    g_assert_cmpuint(n, ==, 18);
+    g_assert_cmpuint(n, ==, 19);
     for (gsize i = 0; i < n; i++) {
         g_autoptr(PfConfig) config = pf_config_new();
         g_autoptr(GError) error = NULL;
@@ -123,6 +123,7 @@ static void test_table(void)
         case PF_CONFIG_OPTIONAL:
             other = keys[i].check && keys[i].check("garp") == NULL ? "garp"
                     : keys[i].check("/a") == NULL                  ? "/a"
+                    : keys[i].check("/a.prom") == NULL             ? "/a.prom"
                                                                    : "unix:/a";
             break;
         }
@@ -289,6 +290,7 @@ static void test_bad_values(void)
           "five", "5 # comment"}},
         {"hold-timeout", {"", "0", "0.9", "3600.1", "1h"}},
         {"release-timeout", {"", "60.1", "-0", "-1"}},
+        {"metrics-file", {"x.prom", "/x", "/x.prom2", "prom"}},
         {"history", {"", "-1", "1.5", "100001", "+1", "0x10", "99999999999999999999", "many"}},
         {"activation-strategy",
          {"", "none", "RARP", "rarp,", ",rarp", "rarp, garp", "rarp,rarp", "rarp garp", ","}},
