@@ -46,8 +46,8 @@ PfEvent pf_guest_answer(PfRole role, PfState state, const PfVirtGuest *guest)
 {
     gboolean here = role == PF_ROLE_DESTINATION;
     gboolean open = state == PF_SRC_OPEN || state == PF_CMS_PAUSE;
-    gboolean was_stopped = open || state == PF_SRC_RELEASE || state == PF_SRC_ORPHAN ||
-                           state == PF_SRC_FINISH;
+    gboolean was_stopped =
+        open || state == PF_SRC_RELEASE || state == PF_SRC_ORPHAN || state == PF_SRC_FINISH;
 
     switch (guest->state) {
     case PF_VIRT_GUEST_ABSENT:

@@ -19,8 +19,8 @@
 
 void pf_measures_init(PfMeasures *measures)
 {
-    *measures = (PfMeasures){
-        .gate_us = PF_UNKNOWN, .open_us = PF_UNKNOWN, .silence_us = PF_UNKNOWN};
+    *measures =
+        (PfMeasures){.gate_us = PF_UNKNOWN, .open_us = PF_UNKNOWN, .silence_us = PF_UNKNOWN};
 }
 
 void pf_measures_gate(PfMeasures *measures, gboolean waits)
@@ -89,8 +89,8 @@ static const Histogram histograms[N_HISTOGRAMS] = {
 struct PfMetrics {
     const PfManagerView *view;
     guint open;
-    guint64 ended[2][2];  /* by role; rolled back or done */
-    GHashTable *reasons;  /* "role reason" -> guint64 * */
+    guint64 ended[2][2]; /* by role; rolled back or done */
+    GHashTable *reasons; /* "role reason" -> guint64 * */
     Histogram histograms[N_HISTOGRAMS];
 
     char *path; /* of the file, or NULL */
@@ -140,8 +140,8 @@ void pf_metrics_ended(PfMetrics *m, const PfHandoverView *view, const PfMeasures
 
     m->ended[destination][done]++;
     if (!done) {
-        char *key = g_strdup_printf("%s %s", view->role,
-                                    measures->reason ? measures->reason : "others");
+        char *key =
+            g_strdup_printf("%s %s", view->role, measures->reason ? measures->reason : "others");
         guint64 *n = g_hash_table_lookup(m->reasons, key);
         if (n) {
             g_free(key);

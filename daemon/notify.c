@@ -27,8 +27,7 @@ static gboolean send_now(const char *state)
     const char *path = g_getenv("NOTIFY_SOCKET");
     gboolean sent = TRUE;
 
-    if (!path || (path[0] != '/' && path[0] != '@') ||
-        strlen(path) >= sizeof address.sun_path) {
+    if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof address.sun_path) {
         return TRUE;
     }
     memcpy(address.sun_path, path, strlen(path));

@@ -482,7 +482,7 @@ static int wait_for_daemon(sd_bus *bus, PfPolicy policy)
     gboolean there = FALSE;
     int r;
 
-    set_verdict(policy, "portferryd has ended, and did not come back in time");
+    set_verdict(policy, _("portferryd has ended, and did not come back in time"));
     block_alarm(SIG_BLOCK);
     may_extend = FALSE;
     set_deadline_at(MIN(saved_us, limit_us));
@@ -502,7 +502,7 @@ static int wait_for_daemon(sd_bus *bus, PfPolicy policy)
     sd_bus_slot_unref(question);
     sd_bus_slot_unref(watch);
 
-    set_verdict(policy, "portferryd did not answer in time");
+    set_verdict(policy, _("portferryd did not answer in time"));
     block_alarm(SIG_BLOCK);
     may_extend = TRUE;
     set_deadline_at(saved_us);
@@ -556,7 +556,7 @@ static void __attribute__((noreturn)) migrate_begin(void)
     g_autoptr(GByteArray) xml = g_byte_array_new();
     PfConfig *config;
 
-    set_verdict(PF_POLICY_PROCEED, "the configuration could not be read in time");
+    set_verdict(PF_POLICY_PROCEED, _("the configuration could not be read in time"));
     set_deadline(CONFIG_LIMIT_US);
     speak_language();
     config = read_config();
@@ -583,7 +583,7 @@ static void __attribute__((noreturn)) started_begin(void)
     if (!expects_any())
         _exit(EXIT_SUCCESS);
 
-    set_verdict(PF_POLICY_PROCEED, "the configuration could not be read in time");
+    set_verdict(PF_POLICY_PROCEED, _("the configuration could not be read in time"));
     set_deadline(CONFIG_LIMIT_US);
     speak_language();
     config = read_config();
