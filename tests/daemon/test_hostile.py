@@ -157,7 +157,7 @@ def test_names():
             host.call("Rollback", path=path)
             host.wait_phase(path, "undone")
             # And where it is refused.
-            error = call_hook(host, "MigrateBegin", xml_of(name=name, ports=[UNBOUND]), raw[:1000])
+            error = call_hook(host, "MigrateBegin", xml_of(name=name, ports=[PORT, UNBOUND]), raw[:1000])
             assert "no chassis has the port" in error and "\n" not in error, error
             host.call("Forget", path=path)
             wait_for(lambda: central.marker(PORT) == {})
