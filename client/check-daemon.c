@@ -89,9 +89,14 @@ void pf_check_daemon(PfCheck *check)
     check_connection(check, "daemon.southbound", _("the southbound database"),
                      manager->southbound_state, PF_FINDING_PROBLEM,
                      _("see what is said of that database below"));
-    check_connection(check, "daemon.northbound", _("the northbound database"),
-                     manager->northbound_state, PF_FINDING_WARNING,
-                     _("right only where a CMS sets requested-chassis to both hosts by itself"));
+    if (g_str_equal(manager->northbound_state, "none")) {
+        pf_check_add(check, PF_FINDING_OK, "daemon.northbound", NULL,
+                     _("portferryd writes no northbound database: it leaves that to a CMS"));
+    } else {
+        check_connection(check, "daemon.northbound", _("the northbound database"),
+                         manager->northbound_state, PF_FINDING_WARNING,
+                         _("see what is said of that database below"));
+    }
 
     check->nb_connected = is_connected(manager->northbound_state);
 

@@ -161,6 +161,31 @@ static void check_list(PfCheck *check, const PfDomainPort *port, const char *nam
     }
 }
 
+/* The same where only the southbound database can be seen: has the CMS begun already? */
+static void check_southbound_list(PfCheck *check, const PfJson *row, const PfJson *destination,
+                                  const char *name)
+{
+    const char *wanted = pf_ovsdb_tool_get(destination, "_uuid");
+    const char *added = pf_ovsdb_tool_get(row, "requested_additional_chassis");
+
+    if (!added) {
+        pf_check_add(check, PF_FINDING_OK, "domain.port-cms", NULL,
+                     _("port %s: the CMS has to set requested-chassis to both hosts when it begins "
+                       "the migration"),
+                     name);
+    } else if (g_strcmp0(added, wanted) == 0 &&
+               pf_ovsdb_tool_set_length(row, "requested_additional_chassis") == 1) {
+        pf_check_add(check, PF_FINDING_OK, "domain.port-cms", NULL,
+                     _("port %s: the CMS has set requested-chassis to both hosts"), name);
+    } else {
+        pf_check_add(check, PF_FINDING_PROBLEM, "domain.port-foreign",
+                     _("find out who set it, and have it set to this host alone"),
+                     _("port %s: the CMS has set requested-chassis to another second host than "
+                       "the destination"),
+                     name);
+    }
+}
+
 static void check_port_mtu(PfCheck *check, const PfDomainPort *port, const char *name)
 {
     const PfJson *rows = pf_ovsdb_tool_rows(check->host_rows, 2);
@@ -184,7 +209,8 @@ static void check_port(PfCheck *check, const PfDomainPort *port, const PfJson *d
 {
     g_autofree char *quoted = pf_ovsdb_tool_quote(port->iface_id);
     g_autofree char *ops = pf_ovsdb_tool_select("Port_Binding", "logical_port", "==", quoted,
-                                                "chassis,additional_chassis,type,up,parent_port");
+                                                "chassis,additional_chassis,type,up,parent_port,"
+                                                "requested_additional_chassis");
     const PfJson *own = find_chassis(check, check->system_id);
     const char *own_uuid = pf_ovsdb_tool_get(own, "_uuid");
     g_autofree char *name = pf_safe(port->iface_id);
@@ -230,6 +256,9 @@ static void check_port(PfCheck *check, const PfDomainPort *port, const PfJson *d
     } else {
         pf_check_add(check, PF_FINDING_OK, "domain.port", NULL,
                      _("port %s is bound to this host, and can be carried"), name);
+    }
+    if (row && check->nb_is_none) {
+        check_southbound_list(check, row, destination, name);
     }
     if (row) {
         check_list(check, port, name, pf_ovsdb_tool_get(destination, "name"));

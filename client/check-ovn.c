@@ -182,6 +182,7 @@ void pf_check_switch(PfCheck *check)
     check->host_rows = pf_ovsdb_tool_query(config, config->ovs_db, "Open_vSwitch", all, &run);
     check->sb_remote = g_strdup(config->ovn_sb);
     check->nb_remote = g_strdup(config->ovn_nb);
+    check->nb_is_none = pf_remote_is_none(check->nb_remote);
     if (!check->host_rows) {
         if (is_own_fault(&run)) {
             pf_check_add_unknown(check, "switch.unknown", _("the Open vSwitch database"), &run);
@@ -211,6 +212,11 @@ void pf_check_switch(PfCheck *check)
     if (!check->nb_remote) {
         check->nb_remote = g_strdup(host_id(check, "ovn-nb-remote"));
     }
+    check->nb_is_none = pf_remote_is_none(check->nb_remote);
+    if (check->nb_is_none) {
+        g_clear_pointer(&check->nb_remote, g_free);
+    }
+    pf_check_tls_find(check);
 }
 
 /* The southbound database */
@@ -395,6 +401,13 @@ void pf_check_northbound(PfCheck *check)
     g_autoptr(PfJson) results = NULL;
     g_auto(PfRun) run = {0};
 
+    if (check->nb_is_none) {
+        pf_check_add(check, PF_FINDING_OK, "northbound.none", NULL,
+                     _("this host has no northbound database (ovn-nb=none): a CMS has to set "
+                       "requested-chassis to both hosts before a migration, and to one of them "
+                       "after it"));
+        return;
+    }
     if (!check->nb_remote && check->nb_connected) {
         pf_check_add(
             check, PF_FINDING_UNKNOWN, "northbound.command-line", NULL,
@@ -406,8 +419,8 @@ void pf_check_northbound(PfCheck *check)
         pf_check_add(check, check->host_rows ? PF_FINDING_WARNING : PF_FINDING_UNKNOWN,
                      "northbound.unset",
                      _("ovn-nb in portferry.conf, or ovs-vsctl set Open_vSwitch . "
-                       "external_ids:ovn-nb-remote=REMOTE; right as it is only where a CMS sets "
-                       "requested-chassis to both hosts by itself"),
+                       "external_ids:ovn-nb-remote=REMOTE; \"none\" instead of REMOTE where a CMS "
+                       "sets requested-chassis to both hosts by itself"),
                      _("nothing says where the northbound database is"));
         return;
     }

@@ -144,21 +144,42 @@ static bool uses_ssl(const char *remote)
     return remote && strstr(remote, "ssl:");
 }
 
-/* ovn-controller has its own from the SSL row: what to copy. */
-static char *advice_from_switch(const PfCheck *check)
+void pf_check_tls_find(PfCheck *check)
 {
+    PfConfig *config = check->config;
     const PfJson *row = pf_json_at(pf_ovsdb_tool_rows(check->host_rows, 3), 0);
-    g_autofree char *key = pf_safe(pf_ovsdb_tool_get(row, "private_key"));
-    g_autofree char *certificate = pf_safe(pf_ovsdb_tool_get(row, "certificate"));
-    g_autofree char *authority = pf_safe(pf_ovsdb_tool_get(row, "ca_cert"));
 
-    if (!row) {
-        return g_strdup(
-            _("set ssl-private-key, ssl-certificate and ssl-ca-cert in portferry.conf"));
+    if (row && !config->ssl_certificate && !config->ssl_ca_cert) {
+        config->ssl_private_key = g_strdup(pf_ovsdb_tool_get(row, "private_key"));
+        config->ssl_certificate = g_strdup(pf_ovsdb_tool_get(row, "certificate"));
+        config->ssl_ca_cert = g_strdup(pf_ovsdb_tool_get(row, "ca_cert"));
+        check->tls_from_switch = true;
     }
-    return g_strdup_printf(_("in portferry.conf, as ovn-controller has it: ssl-private-key=%s, "
-                             "ssl-certificate=%s, ssl-ca-cert=%s"),
-                           key, certificate, authority);
+}
+
+/* By the name in it, the southbound database's role-based access control knows a chassis. */
+static void check_name(PfCheck *check, X509 *certificate)
+{
+    char name[256];
+    int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name,
+                                           sizeof name);
+
+    if (!uses_ssl(check->sb_remote) || !check->system_id) {
+        return;
+    }
+    if (length > 0 && g_str_equal(name, check->system_id)) {
+        pf_check_add(check, PF_FINDING_OK, "tls.name", NULL,
+                     _("the certificate is in this host's name: it will do for a southbound "
+                       "database with role-based access control"));
+    } else {
+        g_autofree char *safe = pf_safe(length > 0 ? name : "");
+
+        pf_check_add(check, PF_FINDING_WARNING, "tls.name",
+                     _("a certificate whose common name is this host's system-id; no hurry if that "
+                       "database has no role-based access control"),
+                     _("the certificate is in the name of '%s', not of this host's system-id"),
+                     safe);
+    }
 }
 
 void pf_check_tls(PfCheck *check)
@@ -169,9 +190,9 @@ void pf_check_tls(PfCheck *check)
 
     if (!config->ssl_certificate && !config->ssl_ca_cert) {
         if (needed) {
-            g_autofree char *advice = advice_from_switch(check);
-
-            pf_check_add(check, PF_FINDING_PROBLEM, "tls.unset", advice,
+            pf_check_add(check, PF_FINDING_PROBLEM, "tls.unset",
+                         _("set ssl-private-key, ssl-certificate and ssl-ca-cert in "
+                           "portferry.conf, or for ovn-controller too: ovs-vsctl set-ssl"),
                          _("a database is reached by ssl:, but no certificate is configured"));
         } else {
             pf_check_add(check, PF_FINDING_OK, "tls.unused", NULL,
@@ -179,10 +200,23 @@ void pf_check_tls(PfCheck *check)
         }
         return;
     }
+    if (check->tls_from_switch && !needed) {
+        pf_check_add(check, PF_FINDING_OK, "tls.unused", NULL,
+                     _("no database is reached by ssl:, and no certificate is configured"));
+        return;
+    }
+    if (check->tls_from_switch) {
+        pf_check_add(check, PF_FINDING_OK, "tls.switch", NULL,
+                     _("portferryd shows the databases ovn-controller's certificate (ovs-vsctl "
+                       "get-ssl)"));
+    }
     if (config->ssl_certificate) {
         certificate = check_certificates(check, "tls.certificate", "ssl-certificate",
                                          config->ssl_certificate);
         check_key(check, certificate);
+        if (certificate) {
+            check_name(check, certificate);
+        }
         X509_free(certificate);
     }
     if (config->ssl_ca_cert) {

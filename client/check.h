@@ -33,6 +33,8 @@ struct PfCheck {
     GHashTable *handovers; /* open ones that portferryd knows; NULL if it was not asked */
     bool hook_called;      /* portferryd has handovers that the hook told it of */
     bool nb_connected;     /* portferryd is, to the northbound database */
+    bool nb_is_none;       /* there is no such database for this host, only a CMS that writes it */
+    bool tls_from_switch;  /* the files in 'config' are ovn-controller's */
 };
 
 /* 'id' never changes its meaning ("hook.missing"); its first word is the part's name.  'advice'
@@ -51,6 +53,8 @@ void pf_check_libvirt(PfCheck *check);
 void pf_check_configuration(PfCheck *check, const char *path);
 void pf_check_daemon(PfCheck *check);
 void pf_check_tls(PfCheck *check);
+/* Puts ovn-controller's files into 'config', if that has none of its own, as portferryd does. */
+void pf_check_tls_find(PfCheck *check);
 
 /* In this order: each needs what the one before has learnt. */
 void pf_check_switch(PfCheck *check);

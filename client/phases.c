@@ -10,6 +10,8 @@ static const struct {
     const char *at_destination, *at_source;
 } phases[] = {
     {"preplug", PF_KIND_PREPARE, N_("the ports are being bound to this host as well"), NULL},
+    {"cms-preplug", PF_KIND_PREPARE,
+     N_("waits until the CMS has bound the ports to this host as well"), NULL},
     {"binding", PF_KIND_PREPARE, N_("waits until the flows of every port are installed here"),
      NULL},
     {"ready", PF_KIND_COPY, N_("the network is ready; libvirt copies the guest's memory"), NULL},
@@ -28,6 +30,9 @@ static const struct {
      N_("the guest is gone from here; the destination becomes the ports' only chassis")},
     {"activate", PF_KIND_ACTIVATE, N_("this host becomes the ports' only chassis"),
      N_("the destination did not, so this host makes it the ports' only chassis")},
+    {"cms-activate", PF_KIND_ACTIVATE,
+     N_("the guest runs here; it is the CMS's turn to name this host alone"),
+     N_("the guest is gone from here; it is the CMS's turn to name the destination alone")},
     {"active", PF_KIND_CLEAR, N_("this host alone answers for the ports; the source clears up"),
      NULL},
     {"clear", PF_KIND_CLEAR, NULL, N_("what is left of the ports on this host goes")},
@@ -35,6 +40,9 @@ static const struct {
      N_("the ports' options get back the meaning that they had before")},
     {"rollback", PF_KIND_BACK, N_("the source becomes the ports' only chassis again"),
      N_("this host becomes the ports' only chassis again")},
+    {"cms-rollback", PF_KIND_BACK,
+     N_("the guest does not come; it is the CMS's turn to name the source alone"),
+     N_("the guest stays here; it is the CMS's turn to name this host alone")},
     {"drain", PF_KIND_BACK, N_("waits until libvirt has removed what it plugged in here"),
      N_("waits until the destination has cleared up")},
     {"undo", PF_KIND_BACK, N_("the ports' options are put back as they were"),
@@ -43,6 +51,8 @@ static const struct {
      N_("the ports have followed the guest")},
     {"undone", PF_KIND_ENDED, N_("the ports are where they were"),
      N_("the ports are where they were")},
+    {"unfinished", PF_KIND_ENDED, N_("the ports are on both hosts, where the CMS has left them"),
+     N_("the ports are on both hosts, where the CMS has left them")},
 };
 
 PfPhaseKind pf_phase_kind(const char *phase)
@@ -98,6 +108,9 @@ const char *pf_outcome_word(const char *outcome)
     }
     if (g_str_equal(outcome, "undone")) {
         return _("rolled back");
+    }
+    if (g_str_equal(outcome, "unfinished")) {
+        return _("unfinished");
     }
     return outcome;
 }

@@ -286,7 +286,9 @@ int pf_remote_manager_read(PfRemoteManager *manager, sd_bus_message *m)
 
 bool pf_remote_is_ended(const PfRemoteHandover *h)
 {
-    return h->ended_us > 0 || g_str_equal(h->phase, "done") || g_str_equal(h->phase, "undone");
+    static const char *const ends[] = {"done", "undone", "unfinished", NULL};
+
+    return h->ended_us > 0 || g_strv_contains(ends, h->phase);
 }
 
 gint64 pf_remote_end(const PfRemoteHandover *h)

@@ -21,6 +21,9 @@ static void print_connection(const char *name, const char *state, bool last)
     } else if (g_str_equal(state, "connecting")) {
         word = g_strdup(_("connecting"));
         style = PF_STYLE_WARN;
+    } else if (g_str_equal(state, "none")) {
+        word = g_strdup(_("left to a CMS"));
+        style = PF_STYLE_PLAIN;
     } else if (g_str_equal(state, "disconnected") || !*state) {
         word = g_strdup(_("not connected"));
     } else {

@@ -402,7 +402,9 @@ static gboolean on_deadline(gpointer data)
         g_autofree char *missing = pf_waiting_missing(&now);
         g_autofree char *text = g_strdup_printf("the CMS has not bound the port to both hosts in "
                                                 "time: %s",
-                                                missing ? missing : "it has just done so");
+                                                !now.sb_live ? "the southbound database is away"
+                                                : missing    ? missing
+                                                             : "it has just done so");
         set_error_text(f, text);
         tell(f, PF_EV_DEADLINE);
     } else if (limit == PF_LIMIT_PREPLUG) {
@@ -417,11 +419,10 @@ static gboolean on_deadline(gpointer data)
                 "the source has not let go of the port in time; going on without it");
         }
         tell(f, PF_EV_DEADLINE);
-    } else if (f->cms && !where(f).sb_live) {
-        arm_deadline(f); /* who knows what the CMS has done? */
-        show_waiting(f);
-    } else if (f->held || f->gate_call) {
-        arm_deadline(f); /* others keep the time, and libvirt holds its lock on the domain */
+    } else if (f->held || f->gate_call || (f->cms && !where(f).sb_live)) {
+        /* Others keep the time, and libvirt holds its lock on the domain; or nobody can know what
+         * the CMS has done. */
+        arm_deadline(f);
         show_waiting(f);
     } else if (f->marker.by_hand) {
         if (limit == PF_LIMIT_INCOMING) {

@@ -204,6 +204,7 @@ void pf_sb_foreach_pair(const PfSb *sb, PfSbPair pair, gpointer data)
         PfSbChassis source, destination;
         /* Of several that are to be added, who knows which one the guest goes to? */
         if (row->n_requested_chassis == 1 && row->n_requested_additional_chassis == 1 &&
+            !uuid_equals(&row->requested_chassis[0], &row->requested_additional_chassis[0]) &&
             get_chassis(idl, &row->requested_chassis[0], &source) &&
             get_chassis(idl, &row->requested_additional_chassis[0], &destination) &&
             (uuid_equals(&source.uuid, &sb->self) || uuid_equals(&destination.uuid, &sb->self))) {

@@ -85,6 +85,41 @@ static void test_missing(void)
     assert_says(&waiting, "the flows of the ports' switch");
 }
 
+/* Whose turn it is, and what ends it. */
+static void test_cms(void)
+{
+    static const char *const ports[] = {"a", NULL};
+    PfPortFacts facts[1] = {0};
+    PfWaiting waiting = where(PF_CMS_LISTS);
+
+    waiting.cms = TRUE;
+    waiting.source = "here";
+    waiting.destination = "there";
+    waiting.ports = ports;
+    waiting.facts = facts;
+    waiting.n_ports = 1;
+    assert_says(&waiting, "the CMS to bind the ports to this host as well");
+    g_autofree char *none = pf_waiting_missing(&waiting);
+    g_assert_cmpstr(none, ==, "a: there is no such port in OVN");
+    facts[0].sb_marked = facts[0].nb_marked = TRUE;
+    facts[0].nb_list = PF_LIST_SRC;
+    g_autofree char *one = pf_waiting_missing(&waiting);
+    g_assert_cmpstr(one, ==, "a: its requested-chassis doesn't name both hosts");
+    facts[0].nb_list = PF_LIST_BOTH;
+    g_assert_null(pf_waiting_missing(&waiting));
+    waiting.state = PF_CMS_BINDING;
+    assert_says(&waiting, "a: no interface here has its iface-id");
+
+    waiting.state = PF_CMS_ACTIVATE;
+    assert_says(&waiting, "the CMS to set requested-chassis of the ports to there alone");
+    waiting.state = PF_CMS_LEFT;
+    assert_says(&waiting, "take activation-strategy away");
+    waiting.state = PF_CMS_BACK;
+    assert_says(&waiting, "the CMS to set requested-chassis of the ports to here alone");
+    waiting.sb_live = FALSE;
+    assert_says(&waiting, "southbound database, which is not connected");
+}
+
 static void test_people(void)
 {
     PfWaiting waiting = where(PF_DST_READY);
@@ -111,6 +146,7 @@ int main(int argc, char **argv)
     g_test_add_func("/waiting/every-state", test_every_state);
     g_test_add_func("/waiting/connections", test_connections);
     g_test_add_func("/waiting/missing", test_missing);
+    g_test_add_func("/waiting/cms", test_cms);
     g_test_add_func("/waiting/people", test_people);
     return g_test_run();
 }

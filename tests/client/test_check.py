@@ -410,6 +410,14 @@ def test_databases_away():
         host.finds("unknown", "northbound.command-line")
         host.daemon.do("manager NorthboundState disconnected")
         host.finds("warning", "northbound.unset")
+        host.update_host("ovn-nb-remote", "none")
+        host.finds("ok", "northbound.none")
+        host.update_host("ovn-nb-remote", None)
+        host.daemon.do("manager NorthboundState none")
+        host.finds("ok", "daemon.northbound", text="leaves that to a CMS")
+        host.daemon.do("manager NorthboundState disconnected")
+        host.configure("ovn-nb=none")
+        host.finds("ok", "northbound.none")
         host.configure("ovn-nb=unix:/nonexistent/nb")
         host.finds("problem", "northbound.unreachable", text="/nonexistent/nb")
         host.configure("ovn-sb=tcp:127.0.0.1:9")
@@ -518,7 +526,17 @@ def test_certificates():
             "private_key": "/etc/k", "certificate": "/etc/c", "ca_cert": "/etc/ca"}},
             {"op": "update", "table": "Open_vSwitch", "where": [],
              "row": {"ssl": ["named-uuid", "s"]}})
-        host.finds("problem", "tls.unset", text="ssl-private-key=/etc/k")
+        # As portferryd itself, it goes by ovn-controller's.
+        host.finds("ok", "tls.switch")
+        host.finds("problem", "tls.key", text="/etc/k")
+        host.update("Open_vSwitch", "SSL", {"private_key": folder + "/good.key",
+                                            "certificate": folder + "/good.pem",
+                                            "ca_cert": folder + "/good.pem"})
+        os.chmod(folder + "/good.key", 0o600)
+        host.finds("ok", "tls.key")
+        host.finds("warning", "tls.name", text="'good'")
+        host.update_host("system-id", "good")
+        host.finds("ok", "tls.name")
 
 
 def test_domain():
