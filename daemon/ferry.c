@@ -74,6 +74,7 @@ struct PfFerry {
     gint64 entered;    /* monotonic: the state */
     gboolean held;
     gboolean gate_passed;
+    gboolean left_behind, clearing; /* an interface, by libvirt; it is being removed */
     guint checks;
     guint64 question;
     gboolean question_ends; /* the state's time is over if the answer brings no news */
@@ -468,6 +469,42 @@ static void arm_deadline(PfFerry *f)
     f->deadline_id = arm(us, on_deadline, f, &f->deadline_ends);
 }
 
+/* ---- what libvirt should have cleared away ---- */
+
+static void clear_away_done(const GError *error, gpointer data)
+{
+    PfFerry *f = data;
+
+    f->clearing = FALSE;
+    if (error && f->env) {
+        set_error(f, "removing an interface without a device", error);
+    }
+    let_go(f);
+}
+
+/* libvirt takes away what it has plugged before it says that the guest is gone, unless it has died
+ * meanwhile.  What it leaves would claim the port again when the handover has ended. */
+static void clear_away(PfFerry *f)
+{
+    gboolean left = FALSE;
+
+    for (guint i = 0; i < f->n_ports; i++) {
+        left = left || f->facts[i].ovs_claimed;
+    }
+    if (!left || f->clearing || pf_state_info(f->state)->limit != PF_LIMIT_TEARDOWN ||
+        (f->guest != PF_EV_GUEST_FAILED && f->guest != PF_EV_GUEST_LEFT &&
+         f->guest != PF_EV_GUEST_STOPPED)) {
+        return;
+    }
+    if (!f->left_behind) {
+        say(f, LOG_NOTICE, PF_MESSAGE_LEFT_BEHIND,
+            "libvirt has left an interface of the guest behind; removing it if its device is gone");
+    }
+    f->left_behind = f->clearing = TRUE;
+    pf_ovs_remove_dead(f->env->ovs, (const char *const *)f->ports, f->marker.domain,
+                       WRITE_TIMEOUT_MS, clear_away_done, hold(f));
+}
+
 static gboolean on_check(gpointer data)
 {
     PfFerry *f = data;
@@ -481,6 +518,7 @@ static gboolean on_check(gpointer data)
         find_chassis(f);
     }
     if (!pf_ferry_is_ended(f)) {
+        clear_away(f);
         pf_ferry_look(f);
     }
     return pf_ferry_is_ended(f) ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;

@@ -38,6 +38,9 @@
 /* The source did not let go of the port in time. */
 #define PF_MESSAGE_PEER_SILENT "d8f242be40594c66a4de43796ae32713"
 
+/* libvirt did not clear away what it had plugged. */
+#define PF_MESSAGE_LEFT_BEHIND "2dc0e1c15e284d2d808b6200b8cbb55e"
+
 /* Connections and configuration. */
 #define PF_MESSAGE_LIBVIRT_CONNECTED "0344d7b1944244a7b5cda740a5c065f2"
 #define PF_MESSAGE_LIBVIRT_LOST "b0dd35be9e6e487c86a0dbf1c4145123"

@@ -8,6 +8,7 @@
 #include <ovsdb-idl.h>
 #include <smap.h>
 
+#include "tap.h"
 #include "vswitch-idl.h"
 
 /* What a released interface carries in place of its iface-id. */
@@ -32,6 +33,9 @@ static void configure(struct ovsdb_idl *idl, gpointer data G_GNUC_UNUSED)
     ovsdb_idl_add_table(idl, &ovsrec_table_bridge);
     ovsdb_idl_add_column(idl, &ovsrec_bridge_col_name);
     ovsdb_idl_add_column(idl, &ovsrec_bridge_col_external_ids);
+    ovsdb_idl_add_column(idl, &ovsrec_bridge_col_ports);
+    ovsdb_idl_add_table(idl, &ovsrec_table_port);
+    ovsdb_idl_add_column(idl, &ovsrec_port_col_interfaces);
     ovsdb_idl_add_table(idl, &ovsrec_table_interface);
     ovsdb_idl_add_column(idl, &ovsrec_interface_col_name);
     ovsdb_idl_add_column(idl, &ovsrec_interface_col_external_ids);
@@ -258,4 +262,73 @@ void pf_ovs_reclaim(PfOvs *ovs, const char *const *iface_ids, guint timeout_ms, 
                     gpointer data)
 {
     change_claim(ovs, iface_ids, NULL, timeout_ms, done, data);
+}
+
+/* ---- clearing away ---- */
+
+typedef struct {
+    char **iface_ids;
+    char *domain;
+    PfOvsdbDone done;
+    gpointer data;
+} Removal;
+
+static gboolean is_dead(const struct ovsrec_interface *iface, const Removal *removal)
+{
+    const char *id = smap_get(&iface->external_ids, "iface-id");
+    const char *vm = smap_get(&iface->external_ids, "vm-id");
+
+    return id && g_strv_contains((const char *const *)removal->iface_ids, id) &&
+           g_strcmp0(vm, removal->domain) == 0 && !pf_tap_exists(iface->name);
+}
+
+static gboolean has_dead(const struct ovsrec_port *port, const Removal *removal)
+{
+    for (size_t i = 0; i < port->n_interfaces; i++) {
+        if (is_dead(port->interfaces[i], removal)) {
+            ovsrec_interface_verify_external_ids(port->interfaces[i]);
+            return TRUE;
+        }
+    }
+    return FALSE;
+}
+
+static PfOvsdbBuildResult build_removal(struct ovsdb_idl *idl,
+                                        struct ovsdb_idl_txn *txn G_GNUC_UNUSED, gpointer data,
+                                        GError **error G_GNUC_UNUSED)
+{
+    const Removal *removal = data;
+    const struct ovsrec_bridge *bridge;
+    gboolean any = FALSE;
+
+    OVSREC_BRIDGE_FOR_EACH (bridge, idl) {
+        for (size_t i = 0; i < bridge->n_ports; i++) {
+            if (has_dead(bridge->ports[i], removal)) {
+                ovsrec_bridge_update_ports_delvalue(bridge, bridge->ports[i]);
+                any = TRUE;
+            }
+        }
+    }
+    return any ? PF_OVSDB_BUILD_COMMIT : PF_OVSDB_BUILD_NOTHING;
+}
+
+static void removal_done(const GError *error, gpointer data)
+{
+    Removal *removal = data;
+    removal->done(error, removal->data);
+    g_strfreev(removal->iface_ids);
+    g_free(removal->domain);
+    g_free(removal);
+}
+
+void pf_ovs_remove_dead(PfOvs *ovs, const char *const *iface_ids, const char *uuid,
+                        guint timeout_ms, PfOvsdbDone done, gpointer data)
+{
+    Removal *removal = g_new0(Removal, 1);
+    removal->iface_ids = g_strdupv((char **)iface_ids);
+    removal->domain = g_strdup(uuid);
+    removal->done = done;
+    removal->data = data;
+    pf_ovsdb_txn(ovs->db, "portferryd: remove what has no device", build_removal, removal,
+                 timeout_ms, removal_done);
 }

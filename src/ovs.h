@@ -60,6 +60,12 @@ typedef void (*PfOvsReleased)(const char *iface_id, const char *domain_uuid,
                               const char *handover_id, gpointer data);
 void pf_ovs_foreach_released(const PfOvs *ovs, PfOvsReleased released, gpointer data);
 
+/* Removes what libvirt has plugged for the domain 'uuid', claims one of 'iface_ids'
+ * (NULL-terminated, copied), and has no device any more.  libvirt does that itself, unless it dies
+ * at a bad moment. One transaction; 'done' as for pf_ovsdb_txn(). */
+void pf_ovs_remove_dead(PfOvs *ovs, const char *const *iface_ids, const char *uuid,
+                        guint timeout_ms, PfOvsdbDone done, gpointer data);
+
 /* Makes the interfaces let go of 'iface_ids' (NULL-terminated, copied): takes away their iface-id
  * and notes it under a key of our own, from which pf_ovs_reclaim() puts it back.  One transaction;
  * 'done' as for pf_ovsdb_txn().  Nothing to do is a success. */

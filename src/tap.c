@@ -54,3 +54,8 @@ gboolean pf_tap_renew_queue(const char *name, guint length, guint *ret_before, G
     }
     return TRUE;
 }
+
+gboolean pf_tap_exists(const char *name)
+{
+    return if_nametoindex(name) != 0 || errno != ENODEV;
+}

@@ -17,3 +17,6 @@ gboolean pf_tap_renew_queue(const char *name, guint length, guint *ret_before, G
 
 /* Changes the length alone.  What waits stays, as far as it fits. */
 gboolean pf_tap_set_queue(const char *name, guint length, GError **error);
+
+/* Whether there is an interface 'name'; TRUE if that can't be found out. */
+gboolean pf_tap_exists(const char *name);

@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from lab import wait_until  # noqa: E402
+from lab.faults import libvirtd_killed  # noqa: E402
 from lab.lab import (  # noqa: E402
     RESUMED, RESUMED_MIGRATED, RESUMED_POSTCOPY, SUSPENDED, SUSPENDED_MIGRATED)
 from lab.scenario import (  # noqa: E402
@@ -118,6 +119,22 @@ class Before(Failures):
         self.assert_settled(self.guest, destination, before)
         self.assertEqual([one.phase for one in handovers(destination, self.guest.uuid, self.began)],
                          ["undone", "undone", "done"])
+
+    def test_libvirtd_killed_in_hook(self):
+        """What libvirt had plugged, and then forgot, does not stay in the switch."""
+        source, destination = self.where(self.guest)
+        before = self.ports(self.guest)
+        for host in self.lab.hypervisors:
+            self.configure(host, incoming_timeout=5, teardown_timeout=2)
+        destination.write(OTHER_HOOK, "#!/bin/sh\n[ $2 != started ] || sleep 20\n", 0o755)
+        migration = self.lab.start_migration(self.guest, source, destination)
+        self.wait_for_phase(destination, self.guest, "ready")
+        restart = libvirtd_killed("destination")(self, source, destination)
+        self.mend_hook(destination)
+        restart()
+        self.assertFalse(migration.wait(PATIENCE).ok)
+        self.assert_stays(source, destination, before, self.began)
+        self.assertEqual(len(self.entries(destination, "LEFT_BEHIND")), 1)
 
     def test_other_hook_prepare(self):
         self.refused_by_other_hook("prepare")
