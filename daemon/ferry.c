@@ -489,9 +489,9 @@ static void clear_away(PfFerry *f)
     gboolean left = FALSE;
 
     for (guint i = 0; i < f->n_ports; i++) {
-        left = left || f->facts[i].ovs_claimed;
+        left = left || f->facts[i].ovs_claimed || f->facts[i].ovs_released;
     }
-    if (!left || f->clearing || pf_state_info(f->state)->limit != PF_LIMIT_TEARDOWN ||
+    if (!left || f->clearing ||
         (f->guest != PF_EV_GUEST_FAILED && f->guest != PF_EV_GUEST_LEFT &&
          f->guest != PF_EV_GUEST_STOPPED)) {
         return;

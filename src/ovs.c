@@ -278,6 +278,9 @@ static gboolean is_dead(const struct ovsrec_interface *iface, const Removal *rem
     const char *id = smap_get(&iface->external_ids, "iface-id");
     const char *vm = smap_get(&iface->external_ids, "vm-id");
 
+    if (!id) {
+        id = smap_get(&iface->external_ids, KEY_IFACE_ID);
+    }
     return id && g_strv_contains((const char *const *)removal->iface_ids, id) &&
            g_strcmp0(vm, removal->domain) == 0 && !pf_tap_exists(iface->name);
 }

@@ -61,8 +61,8 @@ typedef void (*PfOvsReleased)(const char *iface_id, const char *domain_uuid,
 void pf_ovs_foreach_released(const PfOvs *ovs, PfOvsReleased released, gpointer data);
 
 /* Removes what libvirt has plugged for the domain 'uuid', claims one of 'iface_ids'
- * (NULL-terminated, copied), and has no device any more.  libvirt does that itself, unless it dies
- * at a bad moment. One transaction; 'done' as for pf_ovsdb_txn(). */
+ * (NULL-terminated, copied) or has let go of it, and has no device any more.  libvirt does that
+ * itself, unless it dies at a bad moment. One transaction; 'done' as for pf_ovsdb_txn(). */
 void pf_ovs_remove_dead(PfOvs *ovs, const char *const *iface_ids, const char *uuid,
                         guint timeout_ms, PfOvsdbDone done, gpointer data);
 
