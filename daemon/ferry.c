@@ -902,6 +902,8 @@ static const char *goal_text(PfGoal goal)
     case PF_GOAL_FOLLOW:
     case PF_GOAL_PUT_BACK:
         return "ending the handover";
+    case PF_GOAL_TWICE:
+        return "telling the other side that the guest runs here as well";
     }
     return "?";
 }
@@ -1030,9 +1032,26 @@ static void pursue_preplug(PfFerry *f)
                   pursuit_new(f, PF_GOAL_PREPLUG));
 }
 
+static void say_twice(PfFerry *f)
+{
+    set_error_text(f, "the guest runs on both hosts: destroy it where it does not have the port "
+                      "(portferry shows who does), or the port stays with one of the two");
+}
+
+static gboolean has_said_twice(const PfFerry *f)
+{
+    for (guint i = 0; i < f->n_ports; i++) {
+        const PfPortFacts *p = &f->facts[i];
+        if (p->nb_marked && !(f->role == PF_ROLE_SOURCE ? p->nb_src_too : p->nb_dst_too)) {
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 static void pursue(PfFerry *f)
 {
-    guint goals = pf_state_info(f->state)->goals & ~f->in_flight;
+    guint goals = pf_handover_goals(f->state, f->guest) & ~f->in_flight;
 
     if (goals & PF_GOAL_PREPLUG) {
         pursue_preplug(f);
@@ -1065,6 +1084,12 @@ static void pursue(PfFerry *f)
     if (goals & PF_GOAL_PUT_BACK) {
         pursue_northbound(f, PF_GOAL_PUT_BACK, PF_WRITE_PUT_BACK);
     }
+    if (goals & PF_GOAL_TWICE) {
+        say_twice(f);
+        if (!has_said_twice(f)) {
+            pursue_northbound(f, PF_GOAL_TWICE, PF_WRITE_TWICE);
+        }
+    }
 }
 
 /* ---- the guest ---- */
@@ -1086,13 +1111,6 @@ static void set_guest(PfFerry *f, PfEvent event, gint64 at)
     }
     f->guest = event;
     f->guest_at = at;
-    if (event == PF_EV_GUEST_BACK && f->state == PF_SRC_RELEASE) {
-        g_autoptr(GError) error = NULL;
-        g_set_error(&error, PF_ERROR, PF_ERROR_CONFLICT,
-                    "it runs here, and the destination says that it runs there; "
-                    "if it does, destroy it on one of the two hosts");
-        set_error(f, "the guest may run twice", error);
-    }
     pf_ferry_look(f);
 }
 
@@ -1154,7 +1172,11 @@ static void on_answer(const PfVirtGuest *guest, gpointer data)
     }
     PfLimit limit = pf_state_info(f->state)->limit;
     gboolean unknown = guest->state == PF_VIRT_GUEST_UNREACHABLE;
-    if (pf_guest_goes_on(guest) && !(limit == PF_LIMIT_CMS && unknown)) {
+    gboolean twice = pf_runs_twice(f->state, f->guest, f->facts, f->n_ports);
+    if (twice) {
+        say_twice(f);
+    }
+    if (twice || (pf_guest_goes_on(guest) && !(limit == PF_LIMIT_CMS && unknown))) {
         arm_deadline(f);
         show_waiting(f);
         return;

@@ -36,6 +36,8 @@ static const char *goal_name(PfGoal goal)
         return "follow";
     case PF_GOAL_PUT_BACK:
         return "put-back";
+    case PF_GOAL_TWICE:
+        return "twice";
     }
     return NULL;
 }

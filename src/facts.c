@@ -100,6 +100,20 @@ guint64 pf_facts(PfRole role, const PfWorld *world, const PfPortFacts *ports, gu
     return facts;
 }
 
+gboolean pf_runs_twice(PfState state, PfEvent guest, const PfPortFacts *ports, guint n_ports)
+{
+    if (pf_handover_goals(state, guest) & PF_GOAL_TWICE) {
+        return TRUE;
+    }
+    for (guint i = 0; i < n_ports; i++) {
+        if ((state == PF_DST_ACTIVE && ports[i].nb_src_too) ||
+            (state == PF_SRC_UNDO_WAIT && ports[i].nb_dst_too)) {
+            return TRUE;
+        }
+    }
+    return FALSE;
+}
+
 PfState pf_settle(PfState state, guint64 facts, PfEvent guest,
                   void (*visit)(PfState from, PfState to, PfEvent why, gpointer data),
                   gpointer data)

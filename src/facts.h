@@ -25,6 +25,8 @@ typedef struct {
     gboolean nb_marked;  /* its northbound row carries this handover's marker */
     PfListKind nb_list;  /* if so */
     gboolean nb_resumed; /* if so: the marker says that the guest runs at the destination */
+    gboolean nb_src_too; /* if so: the source says that it runs there as well, */
+    gboolean nb_dst_too; /* ... or the destination says it */
 
     /* Its southbound row does (of a CMS: exists): northd has seen the handover, not its end. */
     gboolean sb_marked;
@@ -52,6 +54,10 @@ typedef struct {
 /* The facts that hold, as a bit set: 1 << PfEvent.  A fact holds if it holds for all ports; of a
  * database that is not live nothing is known, so none of its facts holds. */
 guint64 pf_facts(PfRole role, const PfWorld *world, const PfPortFacts *ports, guint n_ports);
+
+/* Whether the time of 'state' is not over because the guest runs on both hosts: by 'guest', the
+ * last event about it here, or by the other side's word.  Somebody has to end one of the two. */
+gboolean pf_runs_twice(PfState state, PfEvent guest, const PfPortFacts *ports, guint n_ports);
 
 /* Feeds 'facts' and 'guest' (the last event about the guest, or PF_N_EVENTS for none) to the
  * machine until nothing changes any more.  'visit' (or NULL) is called for each state entered.

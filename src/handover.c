@@ -182,11 +182,11 @@ static const Row table[PF_N_EVENTS] = {
                         D(DROLLBACK, DROLLBACK, DROLLBACK, DROLLBACK, ASK,       DCOLLAPSE, _,         DFINISH,   _,         _,         DUNDO,     _),
                         S(SROLLBACK, SROLLBACK, SROLLBACK, _,         _,         SCOLLAPSE, _,         SFINISH,   _,         _,         SUNDO,     _) }},
 [PF_EV_ACTIVATE]       = {{ ENDED,
-                        D(_,         RUNNING,   RUNNING,   RUNNING,   DCOLLAPSE, DCOLLAPSE, _,         _,         _,         RUNNING,   _,         _),
+                        D(_,         RUNNING,   RUNNING,   RUNNING,   DCOLLAPSE, DCOLLAPSE, _,         DFINISH,   _,         RUNNING,   RUNNING,   _),
                         S(SCOLLAPSE, SCOLLAPSE, SCOLLAPSE, SCOLLAPSE, LEFT,      SCOLLAPSE, _,         _,         _,         SCOLLAPSE, _,         _) }},
 [PF_EV_ROLLBACK]       = {{ ENDED,
                         D(DROLLBACK, DROLLBACK, DROLLBACK, DROLLBACK, DROLLBACK, DROLLBACK, DROLLBACK, DROLLBACK, _,         _,         _,         _),
-                        S(SROLLBACK, SROLLBACK, SROLLBACK, SROLLBACK, SROLLBACK, SROLLBACK, SROLLBACK, SROLLBACK, _,         _,         _,         _) }},
+                        S(SROLLBACK, SROLLBACK, SROLLBACK, SROLLBACK, SROLLBACK, SROLLBACK, SROLLBACK, SROLLBACK, _,         _,         SUNDO,     _) }},
 };
 
 static const Row cms_table[PF_N_EVENTS] = {
@@ -359,6 +359,13 @@ const PfStateInfo *pf_state_info(PfState state)
 {
     g_return_val_if_fail(state > PF_STATE_INVALID && state < PF_N_STATES, NULL);
     return &info[state];
+}
+
+guint pf_handover_goals(PfState state, PfEvent guest)
+{
+    gboolean twice = (state == PF_DST_DRAIN && guest == PF_EV_GUEST_HERE) ||
+                     (state == PF_SRC_RELEASE && guest == PF_EV_GUEST_BACK);
+    return pf_state_info(state)->goals | (twice ? PF_GOAL_TWICE : 0);
 }
 
 PfState pf_handover_first(PfRole role, PfOrigin origin)

@@ -132,6 +132,7 @@ typedef enum {
     PF_GOAL_ROLL_BACK = 1 << 7, /* NB: the source alone */
     PF_GOAL_FOLLOW = 1 << 8,    /* NB: the old meaning, following the guest; no marker */
     PF_GOAL_PUT_BACK = 1 << 9,  /* NB: the old values; no marker */
+    PF_GOAL_TWICE = 1 << 10,    /* NB: the marker says that the guest runs on this side as well */
 } PfGoal;
 
 /* What the hook that waits at the gate is told in this state. */
@@ -167,6 +168,12 @@ PfState pf_handover_next(PfState state, PfEvent event);
 
 /* What 'state' means and wants.  Static. */
 const PfStateInfo *pf_state_info(PfState state);
+
+/* What 'state' wants when 'guest' was the last event about the guest (PF_N_EVENTS: none).  That is
+ * the state's own goals; and if libvirt lets the guest run where the handover has been decided
+ * against, this side says so, that the other one keeps the handover open: without the port's pin
+ * both hosts would claim it. */
+guint pf_handover_goals(PfState state, PfEvent guest);
 
 /* How a handover comes to a daemon. */
 typedef enum {

@@ -19,6 +19,8 @@
 #define PF_MARKER_ACTIVATION_STRATEGY PF_MARKER_PREFIX "activation-strategy"
 #define PF_MARKER_RESUMED PF_MARKER_PREFIX "resumed"
 #define PF_MARKER_BY_HAND PF_MARKER_PREFIX "by-hand"
+/* Whose guest runs though the handover was decided for the other side: "source", "destination". */
+#define PF_MARKER_TWICE PF_MARKER_PREFIX "twice"
 
 /* The longest value, in bytes.  A prior requested-chassis is a list that isn't portferry's, and may
  * well be longer: a list of eight UUIDs is 295 bytes. */

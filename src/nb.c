@@ -140,11 +140,14 @@ void pf_nb_get_port(const PfNb *nb, const char *port, const char *id, const PfEn
 
     facts->nb_marked = lsp != NULL;
     facts->nb_list = PF_LIST_FOREIGN;
-    facts->nb_resumed = FALSE;
+    facts->nb_resumed = facts->nb_src_too = facts->nb_dst_too = FALSE;
     if (lsp) {
         g_auto(PfRow) row = row_from_idl(lsp);
         facts->nb_list = pf_plan_kind(&row, ends);
         facts->nb_resumed = smap_get(&lsp->external_ids, PF_MARKER_RESUMED) != NULL;
+        const char *twice = smap_get(&lsp->external_ids, PF_MARKER_TWICE);
+        facts->nb_src_too = g_strcmp0(twice, pf_role_name(PF_ROLE_SOURCE)) == 0;
+        facts->nb_dst_too = g_strcmp0(twice, pf_role_name(PF_ROLE_DESTINATION)) == 0;
     }
 }
 
@@ -259,6 +262,7 @@ void pf_nb_write(PfNb *nb, PfWrite write, PfRole role, const char *const *ports,
         [PF_WRITE_ROLL_BACK] = "portferryd: roll back to the source",
         [PF_WRITE_FOLLOW] = "portferryd: end of the handover",
         [PF_WRITE_PUT_BACK] = "portferryd: end of the rolled back handover",
+        [PF_WRITE_TWICE] = "portferryd: the guest runs on both hosts",
     };
     Write *w = g_new0(Write, 1);
     w->write = write;

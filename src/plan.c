@@ -51,6 +51,13 @@ PfVerdict pf_plan_decide(PfWrite write, PfRole role, PfListKind kind, gboolean r
         }
         return kind == PF_LIST_SRC ? PF_VERDICT_CHANGE : PF_VERDICT_MARKER_ONLY;
 
+    case PF_WRITE_TWICE:
+        if (role == PF_ROLE_DESTINATION) {
+            return kind == PF_LIST_SRC ? PF_VERDICT_CHANGE : PF_VERDICT_CONFLICT;
+        }
+        return kind == PF_LIST_DST || (kind == PF_LIST_BOTH && resumed) ? PF_VERDICT_CHANGE
+                                                                        : PF_VERDICT_CONFLICT;
+
     case PF_N_WRITES:
         break;
     }
@@ -95,6 +102,14 @@ static void take_marker_away(GArray *changes, const PfRow *row)
         if (pf_marker_is_key(key)) {
             add_change(changes, TRUE, key, NULL);
         }
+    }
+}
+
+/* A new decision: who is on its losing side now will say so again. */
+static void forget_twice(GArray *changes, const PfRow *row)
+{
+    if (g_hash_table_contains(row->external_ids, PF_MARKER_TWICE)) {
+        add_change(changes, TRUE, PF_MARKER_TWICE, NULL);
     }
 }
 
@@ -186,6 +201,7 @@ PfVerdict pf_plan_write(PfWrite write, PfRole role, const PfRow *row, const PfMa
         set_option(changes, row, REQUESTED_CHASSIS, ends->destination.name);
         /* In the same transaction, or OVN >= 24.03 blocks the destination for a round trip. */
         set_option(changes, row, ACTIVATION_STRATEGY, NULL);
+        forget_twice(changes, row);
         break;
     case PF_WRITE_ROLL_BACK:
         set_option(changes, row, REQUESTED_CHASSIS, ends->source.name);
@@ -193,6 +209,7 @@ PfVerdict pf_plan_write(PfWrite write, PfRole role, const PfRow *row, const PfMa
         if (marker->resumed) {
             add_change(changes, TRUE, PF_MARKER_RESUMED, NULL);
         }
+        forget_twice(changes, row);
         break;
     case PF_WRITE_FOLLOW: {
         g_autofree char *list =
@@ -206,6 +223,9 @@ PfVerdict pf_plan_write(PfWrite write, PfRole role, const PfRow *row, const PfMa
         set_option(changes, row, REQUESTED_CHASSIS, marker->requested_chassis);
         set_option(changes, row, ACTIVATION_STRATEGY, marker->activation_strategy);
         take_marker_away(changes, row);
+        break;
+    case PF_WRITE_TWICE:
+        add_change(changes, TRUE, PF_MARKER_TWICE, pf_role_name(role));
         break;
     case PF_N_WRITES:
         g_return_val_if_reached(PF_VERDICT_CONFLICT);

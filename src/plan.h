@@ -19,6 +19,7 @@ typedef enum {
     PF_WRITE_ROLL_BACK,
     PF_WRITE_FOLLOW,
     PF_WRITE_PUT_BACK,
+    PF_WRITE_TWICE,
     PF_N_WRITES,
 } PfWrite;
 

@@ -6,10 +6,12 @@ daemon is only waited for as long as nobody has disturbed it.
 """
 
 import signal
+import time
 
 from . import scenario
 from .hosts import CommandError, wait_until
-from .lab import RESUMED, RESUMED_POSTCOPY
+from .lab import (
+    RESUMED, RESUMED_MIGRATED, RESUMED_POSTCOPY, SUSPENDED, SUSPENDED_MIGRATED)
 
 # Long enough for what a daemon does by itself, on a busy machine.
 SOON = 20
@@ -172,3 +174,41 @@ def premature(course):
     course.await_phase(course.source, "finish", "done")
     course.await_phase(course.destination, "done", "undone")
     course.cancel()
+
+
+def lose_finish_reply(course, after=lambda: None):
+    """The destination resumes the guest; the source hears nothing of it, and resumes it too.
+
+    `after`: what is waited for between the two.
+    """
+    case, guest, source, destination = (
+        course.case, course.guest, course.source, course.destination)
+    # libvirt's own words take one way, the guest's memory another.
+    for number, host in enumerate((source, destination), 1):
+        host.shell(f"ip addr add 172.32.0.{number}/24 dev mgmt0")
+        case.add_repair(lambda host=host, number=number: host.shell(
+            f"ip addr del 172.32.0.{number}/24 dev mgmt0"))
+    since = time.time_ns()
+    course.migration = case.lab.start_migration(
+        guest, source, destination, "--bandwidth", "2", "--p2p", "--migrateuri",
+        "tcp://172.32.0.2", live=False)
+    case.wait_for_event(source, guest, SUSPENDED, SUSPENDED_MIGRATED, since)
+    course.await_phase(source, "open")
+    course.await_phase(destination, "open")
+    destination.shell(f"ip route add blackhole {source.mgmt_ip}/32")
+    source.virsh("migrate-setspeed", guest.name, "10000")
+    case.wait_for_event(destination, guest, RESUMED, RESUMED_MIGRATED, since)
+    after()
+    # The source's libvirtd need not wait for its keepalive to be told.
+    source.run(["ss", "-K", "dst", destination.mgmt_ip, "dport", "=", "16509"])
+    case.wait_for_event(source, guest, RESUMED, RESUMED_MIGRATED, since)
+    destination.shell(f"ip route del blackhole {source.mgmt_ip}/32")
+    course.result = course.migration.wait(scenario.PATIENCE)
+
+
+def twice(course):
+    """... which has the port, until somebody ends the guest at the destination."""
+    lose_finish_reply(course)
+    course.await_phase(course.destination, "drain")
+    wait_until(course.disturbed, "the destination to say that the guest runs twice", SOON)
+    course.destination.virsh("destroy", course.guest.name)

@@ -599,6 +599,4 @@ cgroup_controllers = []
 namespaces = []
 stdio_handler = "file"
 migration_host = "{address}"
-keepalive_interval = 1
-keepalive_count = 2
 """

@@ -48,8 +48,8 @@ CMS_OPTIONS = {"mcast_flood_reports": "true"}
 ORDER = {
     ("destination", "done"): ["preplug", "binding", "ready", "open", "running", "release",
                               "activate", "active", "finish", "done"],
-    ("destination", "undone"): ["preplug", "binding", "ready", "open", "rollback", "drain",
-                                "undo", "undone"],
+    ("destination", "undone"): ["preplug", "binding", "ready", "open", "running", "release",
+                                "activate", "active", "rollback", "drain", "undo", "undone"],
     ("source", "done"): ["watch", "open", "release", "left", "activate", "clear", "finish",
                          "done"],
     ("source", "undone"): ["watch", "open", "close", "rollback", "drain", "undo", "undone"],

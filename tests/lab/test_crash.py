@@ -42,9 +42,11 @@ CHANGES = {
     courses.destination_silent: {"source": "collapse"},
     courses.destination_silent_cancelled: {"source": "roll-back put-back"},
     courses.premature: {"source": "reclaim"},
+    courses.twice: {"destination": "twice"},
 }
 ENDS = {courses.plain: "done", courses.cancelled: "undone"}
-STAYS = {courses.cancelled, courses.destination_silent_cancelled, courses.premature}
+STAYS = {courses.cancelled, courses.destination_silent_cancelled, courses.premature,
+         courses.twice}
 
 
 def walks():
@@ -92,7 +94,7 @@ class Walk(LabCase):
         cls.lab.add_switch("ls0")
         cls.nic = cls.add_nic("ls0", "10.0.0.11/24")
         cls.guest = cls.add_guest("vm1", [cls.nic], dirty_kib=30000)
-        cls.settle_for(incoming_timeout=4, release_timeout=2, teardown_timeout=3)
+        cls.settle_for(incoming_timeout=4, release_timeout=4, teardown_timeout=3)
 
     def revive(self, host):
         """Starts a daemon that has died."""

@@ -11,12 +11,12 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from lab import wait_until  # noqa: E402
+from lab import courses, wait_until  # noqa: E402
 from lab.faults import libvirtd_killed  # noqa: E402
 from lab.lab import (  # noqa: E402
     RESUMED, RESUMED_MIGRATED, RESUMED_POSTCOPY, SUSPENDED, SUSPENDED_MIGRATED)
 from lab.scenario import (  # noqa: E402
-    PATIENCE, LabCase, claimants, handovers, main)
+    PATIENCE, LabCase, handovers, main)
 
 
 class Terminal:
@@ -262,33 +262,41 @@ class InThePause(Failures):
         self.assertFalse(migration.wait(PATIENCE).ok)
         self.assert_lost(source, destination, before, {"undone"})
 
-    def test_finish_reply_lost(self):
-        """The destination has resumed the guest; the source hears nothing, and resumes it too."""
-        before = self.ports(self.guest)
+    def lose_finish_reply(self, *phases):
+        """The destination is in one of the phases when the source takes its guest back."""
         source, destination = self.where(self.guest)
-        # libvirt's own words take one way, the guest's memory another.
-        for number, host in enumerate((source, destination), 1):
-            host.shell(f"ip addr add 172.32.0.{number}/24 dev mgmt0")
-            self.add_repair(lambda host=host, number=number: host.shell(
-                f"ip addr del 172.32.0.{number}/24 dev mgmt0"))
-        source, destination, migration = self.start(
-            "--p2p", "--migrateuri", "tcp://172.32.0.2")
-        destination.shell(f"ip route add blackhole {source.mgmt_ip}/32")
-        self.finish_copy(source)
-        self.wait_for_event(destination, self.guest, RESUMED, RESUMED_MIGRATED, self.began)
-        # Its keepalive must have noticed.
-        self.wait_for_event(source, self.guest, RESUMED, RESUMED_MIGRATED, self.began)
-        destination.shell(f"ip route del blackhole {source.mgmt_ip}/32")
-        self.assertFalse(migration.wait(PATIENCE).ok)
-        # Twice; and one host has the port, and keeps it: the destination, which spoke first.
-        there = self.wait_for_phase(destination, self.guest, "active", "finish", "done")
+        course = courses.Course(self, self.guest, source, destination, lambda: False)
+        courses.lose_finish_reply(course, lambda: course.await_phase(destination, *phases))
+        self.assertFalse(course.result.ok)
+        return source, destination
+
+    def run_twice(self, winner, loser):
+        """One of the two has the port and keeps it, for as long as nobody has ended the other."""
+        def told(host):
+            handover = self.handover_of(host, self.guest)
+            return not handover.ended and "runs on both hosts" in handover.last_error
+        wait_until(lambda: told(winner) and told(loser), "a word about it", PATIENCE, interval=0.2)
         binding = self.lab.binding(self.nic.port)
-        self.assertEqual((binding["chassis"], binding["additional"]), (destination.chassis, []))
-        self.assertEqual(claimants(self.lab, self.nic.port), [destination.name])
-        here = self.wait_for_phase(source, self.guest, "release")
-        self.assertEqual(here.id, there.id)
-        self.assertIn("destroy it on one of the two hosts", here.last_error)
-        source.virsh("destroy", self.guest.name)
+        self.assertEqual((binding["chassis"], binding["additional"]), (winner.chassis, []))
+        self.assert_answers(self.guest)
+        loser.virsh("destroy", self.guest.name)
+
+    def test_finish_reply_lost(self):
+        """The source has said first where the guest runs: before it was asked to let go."""
+        before = self.ports(self.guest)
+        for host in self.lab.hypervisors:
+            self.configure(host, release_timeout=30, teardown_timeout=2)
+        source, destination = self.lose_finish_reply("running")
+        self.run_twice(source, destination)
+        self.assert_stays(source, destination, before, self.began)
+
+    def test_finish_reply_lost_late(self):
+        """The destination has said first where the guest runs, and the source has let go."""
+        before = self.ports(self.guest)
+        for host in self.lab.hypervisors:
+            self.configure(host, release_timeout="0.2", teardown_timeout=2)
+        source, destination = self.lose_finish_reply("active")
+        self.run_twice(destination, source)
         self.assert_settled(self.guest, destination, before)
         self.assert_ended(source, destination, "done", self.began)
 

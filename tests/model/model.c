@@ -37,6 +37,7 @@ typedef struct {
     guint8 list;    /* List */
     guint8 marked;  /* carries the marker */
     guint8 resumed; /* ... with the destination's mark */
+    guint8 twice;   /* Where: a side says that the guest runs there as well */
 } Nb;
 
 typedef struct {
@@ -181,6 +182,8 @@ static void settle(World *w, PfRole role, int extra)
         .nb_marked = d->nb.marked,
         .nb_list = kind_of(w, d->nb.list),
         .nb_resumed = d->nb.resumed,
+        .nb_src_too = d->nb.twice == AT_SRC,
+        .nb_dst_too = d->nb.twice == AT_DST,
         .sb_marked = d->sb.marked,
         .sb_on_src = d->sb.main == AT_SRC,
         .sb_on_dst = d->sb.main == AT_DST,
@@ -284,7 +287,7 @@ static void nb_write(const World *w, PfRole role, PfWrite write)
     PfVerdict v = pf_plan_decide(write, role, kind_of(w, w->nb.list), w->nb.resumed, FALSE);
     World n = *w;
     if (v == PF_VERDICT_MARKER_ONLY) {
-        n.nb.marked = n.nb.resumed = 0;
+        n.nb.marked = n.nb.resumed = n.nb.twice = 0;
     } else if (v == PF_VERDICT_CHANGE) {
         switch (write) {
         case PF_WRITE_MARK:
@@ -292,16 +295,20 @@ static void nb_write(const World *w, PfRole role, PfWrite write)
             break;
         case PF_WRITE_COLLAPSE:
             n.nb.list = LIST_DST;
+            n.nb.twice = 0;
             break;
         case PF_WRITE_ROLL_BACK:
             n.nb.list = LIST_SRC;
-            n.nb.resumed = 0;
+            n.nb.resumed = n.nb.twice = 0;
             break;
         case PF_WRITE_FOLLOW:
             n.nb = (Nb){.list = LIST_FOLLOWED};
             break;
         case PF_WRITE_PUT_BACK:
             n.nb = (Nb){.list = LIST_OLD};
+            break;
+        case PF_WRITE_TWICE:
+            n.nb.twice = role == PF_ROLE_SOURCE ? AT_SRC : AT_DST;
             break;
         default:
             g_assert_not_reached();
@@ -315,7 +322,7 @@ static void nb_write(const World *w, PfRole role, PfWrite write)
 static void goals(const World *w, PfRole role)
 {
     const Daemon *d = role == PF_ROLE_SOURCE ? &w->src : &w->dst;
-    guint g = pf_state_info((PfState)d->state)->goals;
+    guint g = pf_handover_goals((PfState)d->state, (PfEvent)d->guest);
     World n = *w;
 
     if ((g & PF_GOAL_PREPLUG) && w->cms) {
@@ -364,6 +371,9 @@ static void goals(const World *w, PfRole role)
     }
     if (g & PF_GOAL_PUT_BACK) {
         nb_write(w, role, PF_WRITE_PUT_BACK);
+    }
+    if ((g & PF_GOAL_TWICE) && d->nb.twice != (role == PF_ROLE_SOURCE ? AT_SRC : AT_DST)) {
+        nb_write(w, role, PF_WRITE_TWICE);
     }
 }
 
@@ -455,8 +465,11 @@ static void step_daemon(const World *w, PfRole role)
     /* Beside a CMS's time, no copy of a database is old, and no opening of the other side's late.
      */
     gboolean calm = !w->cms || (memcmp(&d->sb, &w->sb, sizeof w->sb) == 0 && !is_opening(w, role));
+    const PfPortFacts port = {.nb_src_too = d->nb.twice == AT_SRC,
+                              .nb_dst_too = d->nb.twice == AT_DST};
+    gboolean twice = pf_runs_twice((PfState)d->state, (PfEvent)d->guest, &port, 1);
     gboolean may_end = limit == PF_LIMIT_PREPLUG || limit == PF_LIMIT_RELEASE ||
-                       (limit == PF_LIMIT_TEARDOWN && w->phase != M_RUNS && no_news) ||
+                       (limit == PF_LIMIT_TEARDOWN && w->phase != M_RUNS && no_news && !twice) ||
                        (limit == PF_LIMIT_CMS && w->phase != M_RUNS && no_news && calm) ||
                        (limit == PF_LIMIT_INCOMING && !copy_goes_on(w) && no_news && calm);
     if (may_end) {
@@ -556,6 +569,18 @@ static void step_libvirt(const World *w)
         n.phase = M_FAILED;
         dst_is_stopped(&n);
         tell(&n, PF_ROLE_DESTINATION, PF_EV_GUEST_FAILED, "destination is stopped");
+        break;
+    case M_SPLIT:
+        /* Somebody ends it where it does not have the port. */
+        if (w->sb.main == AT_SRC && w->sb.list == LIST_SRC) {
+            n.phase = M_FAILED;
+            dst_is_stopped(&n);
+            tell(&n, PF_ROLE_DESTINATION, PF_EV_GUEST_FAILED, "destroyed at the destination");
+        } else if (w->sb.main == AT_DST && w->sb.list == LIST_DST) {
+            n.phase = M_LEFT;
+            n.src_iface = n.src_claims = 0;
+            tell(&n, PF_ROLE_SOURCE, PF_EV_GUEST_FAILED, "destroyed at the source");
+        }
         break;
     default:
         break;

@@ -251,6 +251,22 @@ static void test_activated_too_early(void)
     walk(PF_SRC_WATCH, source, G_N_ELEMENTS(source));
 }
 
+/* libvirt's word was lost, and the guest runs on both hosts: the handover stays open. */
+static void test_twice(void)
+{
+    const PfPortFacts src_too = {.nb_src_too = TRUE}, dst_too = {.nb_dst_too = TRUE};
+
+    g_assert_true(pf_handover_goals(PF_DST_DRAIN, PF_EV_GUEST_HERE) & PF_GOAL_TWICE);
+    g_assert_true(pf_handover_goals(PF_SRC_RELEASE, PF_EV_GUEST_BACK) & PF_GOAL_TWICE);
+    g_assert_false(pf_handover_goals(PF_DST_DRAIN, PF_EV_GUEST_FAILED) & PF_GOAL_TWICE);
+    g_assert_false(pf_handover_goals(PF_SRC_RELEASE, PF_N_EVENTS) & PF_GOAL_TWICE);
+    g_assert_true(pf_runs_twice(PF_DST_DRAIN, PF_EV_GUEST_HERE, &src_too, 0));
+    g_assert_true(pf_runs_twice(PF_DST_ACTIVE, PF_EV_GUEST_HERE, &src_too, 1));
+    g_assert_false(pf_runs_twice(PF_DST_ACTIVE, PF_EV_GUEST_HERE, &dst_too, 1));
+    g_assert_true(pf_runs_twice(PF_SRC_UNDO_WAIT, PF_EV_GUEST_BACK, &dst_too, 1));
+    g_assert_false(pf_runs_twice(PF_SRC_UNDO_WAIT, PF_EV_GUEST_BACK, &src_too, 1));
+}
+
 static void test_refused(void)
 {
     const Step steps[] = {{PF_EV_REFUSED, PF_DST_ROLLBACK}, {PF_EV_MARKER_GONE, PF_ENDED_UNDONE}};
@@ -413,6 +429,7 @@ int main(int argc, char **argv)
     g_test_add_func("/handover/post-copy", test_postcopy);
     g_test_add_func("/handover/cancelled", test_cancelled);
     g_test_add_func("/handover/activated-too-early", test_activated_too_early);
+    g_test_add_func("/handover/twice", test_twice);
     g_test_add_func("/handover/refused", test_refused);
     g_test_add_func("/handover/cms", test_cms);
     g_test_add_func("/handover/cms-back", test_cms_back);
