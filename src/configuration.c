@@ -566,8 +566,12 @@ PfConfig *pf_config_load(const char *path, GError **error)
         return NULL;
     }
     if (!parse(config, text->str, text->len, &wrong)) {
-        /* GKeyFile's own errors get our code too. */
-        pf_error_set(error, PF_ERROR_BAD_CONFIG, NULL, NULL, "%s: %s", safe, wrong->message);
+        /* GKeyFile's own errors get our code too, and quote the file as it is. */
+        g_autofree char *quoted =
+            wrong->domain == G_KEY_FILE_ERROR ? pf_printable(wrong->message) : NULL;
+
+        pf_error_set(error, PF_ERROR_BAD_CONFIG, NULL, NULL, "%s: %s", safe,
+                     quoted ? quoted : wrong->message);
         return NULL;
     }
     config->from_file = true;
