@@ -31,6 +31,13 @@ for entry in entries:
     unknown = set(re.findall(r"@(\w+)@", entry)) - FIELDS
     assert not unknown, unknown
 
+# The page for operators has them all.
+page = subprocess.run([sys.executable, os.path.join(ROOT, "data/catalog-page.py")], check=True,
+                      capture_output=True, text=True, env={**os.environ, "PYTHONUTF8": "1"}).stdout
+with open(os.path.join(ROOT, "docs/messages.md"), encoding="utf-8") as f:
+    assert f.read() == page, "data/catalog-page.py >docs/messages.md"
+assert all(i in page for i in ids)
+
 # As systemd itself reads it.
 if shutil.which("journalctl"):
     with tempfile.TemporaryDirectory() as root:

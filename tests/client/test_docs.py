@@ -301,6 +301,17 @@ def test_languages_are_spoken():
     return None
 
 
+def test_links():
+    """What the documents point to is there."""
+    for path in [SOURCE + "/README.md", *glob.glob(SOURCE + "/docs/*.md"),
+                 SOURCE + "/tests/lab/README.md"]:
+        text = read(path)
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]*)?\)", text):
+            assert os.path.exists(os.path.join(os.path.dirname(path), target)), (path, target)
+        for name in re.findall(r"`((?:src|daemon|client|hooks|data|docs|po|tests)/[\w./-]+)`", text):
+            assert os.path.exists(os.path.join(SOURCE, name)), (path, name)
+
+
 def test_meson_knows_the_languages():
     """The files are made with the program."""
     text = read("po/meson.build")

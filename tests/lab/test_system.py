@@ -22,6 +22,8 @@ from lab.scenario import (  # noqa: E402
 
 DOCS = artifacts.REPO / "docs"
 POLKITD = "/usr/lib/polkit-1/polkitd"
+# For whoever writes: what the commands say, whatever is written.
+SHOW = os.environ.get("PORTFERRY_SHOW")
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
 
@@ -173,25 +175,24 @@ class Shell:
 
     def __init__(self, host, **variables):
         self.process = host.popen(["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True)
+                                  stderr=subprocess.STDOUT)
         for name, value in variables.items():
             self.run(f"export {name}={value}")
 
     def run(self, command):
         """What a command prints, with its end."""
         mark = f"--- {time.monotonic_ns()} ---"
-        self.process.stdin.write(f"{command}\necho; echo '{mark}'\n")
+        self.process.stdin.write(f"{command}\necho; echo '{mark}'\n".encode())
         self.process.stdin.flush()
-        said, end = "", time.monotonic() + PATIENCE
-        while not said.endswith(mark + "\n"):
-            ready, _, _ = select.select([self.process.stdout], [], [], end - time.monotonic())
-            if not ready:
-                raise AssertionError(f"{command}: no end in {PATIENCE} s: {said}")
-            line = self.process.stdout.readline()
-            if not line:
-                raise AssertionError(f"{command}: the shell has ended: {said}")
-            said += line
-        return said.removesuffix(mark + "\n").removesuffix("\n")
+        said, end = b"", time.monotonic() + PATIENCE
+        while not said.endswith(mark.encode() + b"\n"):
+            left = max(end - time.monotonic(), 0)
+            ready, _, _ = select.select([self.process.stdout], [], [], left)
+            some = os.read(self.process.stdout.fileno(), 65536) if ready else b""
+            if not some:
+                raise AssertionError(f"{command}: no end in {PATIENCE} s: {said.decode()}")
+            said += some
+        return said.decode().removesuffix(mark + "\n").removesuffix("\n")
 
     def close(self):
         self.process.stdin.close()
@@ -246,18 +247,19 @@ class Documents(LabCase):
             for host, command, expected in blocks(DOCS / name):
                 if host not in shells:
                     shells[host] = Shell(hosts[host], **variables)
-                end = time.monotonic() + PATIENCE
+                end = time.monotonic() + 20
+                if SHOW:
+                    time.sleep(1)
                 said = shells[host].run(command)
+                if SHOW:
+                    print(f"{host} # {command}\n{said}", file=sys.stderr)
                 # What is shown may be a moment away.
-                while not matches(expected, said) and re.match(r"busctl get|portferry (status|show|"
-                                                               r"history)", command):
-                    if time.monotonic() > end:
-                        break
+                while not SHOW and time.monotonic() < end and re.match(
+                        r"busctl get|portferry (status|show|history)", command) and \
+                        not matches(expected, said):
                     time.sleep(0.2)
                     said = shells[host].run(command)
-                if os.environ.get("PORTFERRY_SHOW"):
-                    print(f"# {host} # {command}\n{said}", file=sys.stderr)
-                elif not matches(expected, said):
+                if not SHOW and not matches(expected, said):
                     self.fail(f"{name}: {host} # {command}\n{said}\n--- expected:\n{expected}")
                 done += 1
         finally:
