@@ -40,6 +40,19 @@ static bool is_branch(const Version *v, guint year, guint month)
     return v->year == year && v->month == month;
 }
 
+/* The strategies that the configuration names are for ovn-controller to know. */
+static void check_strategy(PfCheck *check, const Version *v)
+{
+    const char *strategy = check->config->activation_strategy;
+
+    if (!g_str_equal(strategy, "rarp") && !at_least(v, 25, 9, 0)) {
+        pf_check_add(
+            check, PF_FINDING_PROBLEM, "switch.strategy",
+            _("set activation-strategy=rarp in portferry.conf, or upgrade OVN on all hosts"),
+            _("activation-strategy is %s, but garp and na came with OVN 25.09"), strategy);
+    }
+}
+
 static void check_version(PfCheck *check, const char *id, const char *what, const char *version)
 {
     g_autofree char *safe = pf_safe(version);
@@ -57,6 +70,9 @@ static void check_version(PfCheck *check, const char *id, const char *what, cons
                      (is_branch(&v, 22, 12) && v.patch >= 1);
     const char *upgrade = _("upgrade OVN on all hosts, to 24.03.6 or later");
 
+    if (g_str_equal(id, "switch.controller")) {
+        check_strategy(check, &v);
+    }
     if (!list) {
         pf_check_add(check, PF_FINDING_PROBLEM, id, upgrade,
                      _("%s %s can't bind a port to two chassis, which 22.06 brought"), what, safe);
@@ -384,6 +400,31 @@ static void check_markers(PfCheck *check, const PfJson *rows, GHashTable *seen)
     }
 }
 
+/* A write that concerns no row, and is taken back: says whether one would be let through. */
+static void check_writable(PfCheck *check, const char *safe_remote)
+{
+    const char *probe =
+        "{\"op\":\"mutate\",\"table\":\"Logical_Switch_Port\",\"where\":[[\"_uuid\","
+        "\"==\",[\"uuid\",\"00000000-0000-0000-0000-000000000000\"]]],"
+        "\"mutations\":[[\"external_ids\",\"delete\",[\"set\",[\"portferry-\"]]]]}";
+    g_auto(PfRun) run = {0};
+    g_autoptr(PfJson) results =
+        pf_ovsdb_tool_query(check->config, check->nb_remote, "OVN_Northbound", probe, &run);
+
+    if (results) {
+        pf_check_add(check, PF_FINDING_OK, "northbound.writable", NULL,
+                     _("the northbound database takes what this host would write"));
+    } else if (run.result == PF_RUN_FAILED) {
+        pf_check_add(check, PF_FINDING_PROBLEM, "northbound.read-only",
+                     _("name a remote in ovn-nb that is not read-only, nor a backup's"),
+                     _("the northbound database at %s takes nothing that this host would write: "
+                       "%s"),
+                     safe_remote, run.error);
+    } else {
+        pf_check_add_unknown(check, "northbound.writable-unknown", _("writing to it"), &run);
+    }
+}
+
 void pf_check_northbound(PfCheck *check)
 {
     g_autofree char *global = pf_ovsdb_tool_select("NB_Global", NULL, NULL, NULL, "nb_cfg");
@@ -437,9 +478,8 @@ void pf_check_northbound(PfCheck *check)
         return;
     }
     pf_check_add(check, PF_FINDING_OK, "northbound.reachable", NULL,
-                 _("the northbound database at %s answers; whether it may be written to is found "
-                   "only by a migration"),
-                 safe_remote);
+                 _("the northbound database at %s answers"), safe_remote);
+    check_writable(check, safe_remote);
     if (check->system_id) {
         check_markers(check, pf_ovsdb_tool_rows(results, 1), seen);
         check_markers(check, pf_ovsdb_tool_rows(results, 2), seen);

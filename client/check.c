@@ -217,6 +217,20 @@ void pf_check_configuration(PfCheck *check, const char *path)
     }
 }
 
+static void check_metrics_file(PfCheck *check)
+{
+    const char *file = check->config->metrics_file;
+    g_autofree char *folder = file ? g_path_get_dirname(file) : NULL;
+    g_autofree char *real = folder ? pf_host_path(folder) : NULL;
+    g_autofree char *safe = pf_safe(folder);
+
+    if (real && !g_file_test(real, G_FILE_TEST_IS_DIR)) {
+        pf_check_add(check, PF_FINDING_WARNING, "configuration.metrics",
+                     _("make it, or correct metrics-file in portferry.conf"),
+                     _("metrics-file is in %s, and there is no such folder"), safe);
+    }
+}
+
 static PfExit run_check(PfClient *client, char **arguments)
 {
     PfCheck check = {.client = client};
@@ -232,6 +246,7 @@ static PfExit run_check(PfClient *client, char **arguments)
     pf_client_open(client); /* a failure is found again where portferryd is asked */
 
     pf_check_configuration(&check, config_file);
+    check_metrics_file(&check);
     pf_check_daemon(&check);
     pf_check_hook(&check);
     pf_check_libvirt(&check);

@@ -326,6 +326,10 @@ def test_configuration():
         host.finds("problem", "configuration.wrong", text="ready-timeout")
         os.unlink(host.path("etc/portferry/portferry.conf"))
         host.finds("ok", "configuration.defaults")
+        host.configure("metrics-file=/var/lib/metrics/portferry.prom")
+        host.finds("warning", "configuration.metrics", text="/var/lib/metrics")
+        host.write("var/lib/metrics/other.prom", "")
+        host.finds_no("configuration.metrics")
         other = host.write("other.conf", "[nonsense]\n")
         host.finds("problem", "configuration.wrong", "--config", other)
 
@@ -363,6 +367,12 @@ def test_versions():
                                ("25.09.2", "ok"), ("nonsense", "unknown")):
             host.program("ovn-appctl", f"echo 'ovn-controller {version}'")
             host.finds(level, "switch.controller")
+        host.configure("activation-strategy=rarp,garp")
+        host.program("ovn-appctl", "echo 'ovn-controller 25.03.9'")
+        host.finds("problem", "switch.strategy", text="rarp,garp")
+        host.program("ovn-appctl", "echo 'ovn-controller 25.09.0'")
+        host.finds_no("switch.strategy")
+        host.configure("")
         host.program("ovn-appctl", "echo sorry >&2; exit 1")
         host.program("ovn-controller", "echo 'ovn-controller 25.03.1'")
         host.finds("ok", "switch.controller", text="25.03.1")
@@ -428,6 +438,26 @@ def test_databases_away():
         host.stop_databases()
         host.finds("problem", "switch.unreachable")
         host.finds("unknown", "southbound.unknown")
+
+
+def test_northbound_permission():
+    """Asked without changing anything."""
+    with contextlib.ExitStack() as stack:
+        host = stack.enter_context(whole_host())
+        host.finds("ok", "northbound.writable")
+        # A backup lets nobody write.
+        target, file = (os.path.join(host.folder.name, name) for name in ("backup", "backup.db"))
+        subprocess.run(["ovsdb-tool", "create", file, SCHEMAS[2]], check=True)
+        backup = subprocess.Popen(
+            ["ovsdb-server", "--verbose=off", f"--unixctl={target}.ctl", "--remote=punix:" + target,
+             "--sync-from=tcp:127.0.0.1:9", file])
+        stack.callback(backup.wait)
+        stack.callback(backup.kill)
+        wait_for(lambda: os.path.exists(target), what="the backup")
+        host.configure("ovn-nb=unix:" + target)
+        host.finds("ok", "northbound.reachable")
+        host.finds("problem", "northbound.read-only", text="not allowed")
+        host.finds_no("northbound.writable")
 
 
 def test_markers():
