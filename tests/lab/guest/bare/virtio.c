@@ -233,11 +233,40 @@ void nics_interrupt(uint8_t line)
 
 /* --- frames --- */
 
+/* Takes back what has been sent; they come in the order in which they were sent, so they need no
+ * list. */
+static bool has_room(nic_t *nic)
+{
+    struct queue *queue = &nic->queues[SEND];
+
+    while (queue->seen != queue->used->index) {
+        queue->seen++;
+        queue->free++;
+    }
+    return queue->free > 0;
+}
+
+/* Whether an answer could be sent. If not, the device says when: what has come waits so long. */
+static bool may_answer(nic_t *nic)
+{
+    struct queue *queue = &nic->queues[SEND];
+
+    if (!has_room(nic)) {
+        queue->available->flags = 0;
+        order();
+        if (!has_room(nic)) {
+            return false;
+        }
+    }
+    queue->available->flags = NO_INTERRUPT;
+    return true;
+}
+
 static void nic_receive(nic_t *nic)
 {
     struct queue *queue = &nic->queues[RECEIVE];
 
-    while (queue->seen != queue->used->index) {
+    while (queue->seen != queue->used->index && may_answer(nic)) {
         uint16_t slot, buffer;
         uint32_t length;
         const uint8_t *memory;
@@ -284,12 +313,7 @@ uint8_t *nic_frame(nic_t *nic)
 {
     struct queue *queue = &nic->queues[SEND];
 
-    /* They come back in the order in which they were sent, so they need no list. */
-    while (queue->seen != queue->used->index) {
-        queue->seen++;
-        queue->free++;
-    }
-    if (queue->free == 0) {
+    if (!has_room(nic)) {
         return NULL;
     }
     nic->frame = (uint16_t)(queue->available->index % queue->buffers);
