@@ -17,6 +17,7 @@ QEMU = HERE / "qemu"
 TOOLS = {
     "hostns": [],
     "probe": [],
+    "tcpflow": [],
     "hooktime": [],
     "eventlog": ["libvirt", "libvirt-qemu"],
 }
@@ -47,8 +48,8 @@ def _outdated(target, sources):
     return any(source.stat().st_mtime_ns > made for source in sources)
 
 
-def _compile(source, target, packages=(), static=False):
-    command = ["gcc", *CFLAGS, "-o", str(target), str(source)]
+def _compile(source, target, packages=(), static=False, flags=()):
+    command = ["gcc", *CFLAGS, *flags, "-o", str(target), str(source)]
     if static:
         command.append("-static")
     if packages:
@@ -57,6 +58,10 @@ def _compile(source, target, packages=(), static=False):
             check=True, capture_output=True, text=True)
         command += flags.stdout.split()
     subprocess.run(command, check=True)
+
+
+# Not programs but libraries to be preloaded.
+LIBRARIES = ["bigsockets"]
 
 
 def tool(name):
@@ -69,7 +74,10 @@ def tool(name):
         # compiling it at this moment.
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
             made = pathlib.Path(folder) / name
-            _compile(source, made, TOOLS[name])
+            if name in LIBRARIES:
+                _compile(source, made, flags=["-shared", "-fPIC"])
+            else:
+                _compile(source, made, TOOLS[name])
             made.rename(target)
     return target
 

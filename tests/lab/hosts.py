@@ -322,7 +322,8 @@ class Chassis(Host):
             "vswitchd",
             ["ovs-vswitchd", "unix:/run/openvswitch/db.sock", "-vconsole:off", "--pidfile",
              "--disable-system", "--log-file=/var/log/openvswitch/ovs-vswitchd.log"],
-            ready=lambda: self.exists("/run/openvswitch/ovs-vswitchd.pid"))
+            ready=lambda: self.exists("/run/openvswitch/ovs-vswitchd.pid"),
+            env={"LD_PRELOAD": str(artifacts.tool("bigsockets"))})
         # The userspace datapath sends its tunnels through a bridge that has
         # the tunnel address, not through the kernel's routes.
         self.vsctl(

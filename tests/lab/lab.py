@@ -32,7 +32,7 @@ import uuid
 
 from . import artifacts
 from .guest import BOOTED, Guest, Nic
-from .hosts import Central, Client, Host, Hypervisor, LabError, wait_until
+from .hosts import Central, Chassis, Client, Host, Hypervisor, LabError, wait_until
 from .ovsdb import Ovsdb
 from .probe import Probe
 
@@ -106,9 +106,12 @@ class RunningMigration:
 
 
 class Lab:
-    """Hosts: `central`, `hypervisors` (hv1, hv2, ...), `client`, `underlay`."""
+    """Hosts: `central`, `hypervisors` (hv1, hv2, ...), `client`, `underlay`.
 
-    def __init__(self, hypervisors=2, libvirt_log_level=3, keep_logs=False):
+    And `gateways` (gw1, ...), which are chassis without libvirt.
+    """
+
+    def __init__(self, hypervisors=2, libvirt_log_level=3, keep_logs=False, gateways=0):
         self.keep_logs = keep_logs
         self.libvirt_log_level = libvirt_log_level
         self.logs = pathlib.Path(tempfile.mkdtemp(prefix="portferry-lab-"))
@@ -116,7 +119,8 @@ class Lab:
         self.central = Central(self, "central", 2)
         self.client = Client(self, "client", 3)
         self.hypervisors = [Hypervisor(self, f"hv{n}", 10 + n) for n in range(1, hypervisors + 1)]
-        self.hosts = [self.underlay, self.central, self.client, *self.hypervisors]
+        self.gateways = [Chassis(self, f"gw{n}", 100 + n) for n in range(1, gateways + 1)]
+        self.hosts = [self.underlay, self.central, self.client, *self.hypervisors, *self.gateways]
         self.kept = False
         self._ports = {}
         self._client_ports = {}
@@ -149,13 +153,14 @@ class Lab:
         if os.geteuid() != 0:
             raise LabError("the lab needs root")
         # Compiled once, before several threads ask for them.
-        for name in artifacts.TOOLS:
+        for name in [*artifacts.TOOLS, *artifacts.LIBRARIES]:
             artifacts.tool(name)
         artifacts.initramfs()
         self._for_all(self.hosts, lambda host: host.create())
         self._connect_hosts()
-        self._for_all([self.central, self.client, *self.hypervisors], lambda host: host.start())
-        self._for_all(self.hypervisors, self._wait_for_chassis)
+        self._for_all([self.central, self.client, *self.hypervisors, *self.gateways],
+                      lambda host: host.start())
+        self._for_all([*self.hypervisors, *self.gateways], self._wait_for_chassis)
 
     @staticmethod
     def _for_all(items, function):
@@ -370,18 +375,19 @@ class Lab:
         host.virsh("define", f"/run/lab/{name}.xml")
         return guest
 
-    def boot(self, guest, host, timeout=60):
-        """Starts a guest and waits until it is up and answers."""
+    def boot(self, guest, host, timeout=60, ping=True):
+        """Starts a guest and waits until it is up, bound, and answers a client on its switch."""
         host.virsh("start", guest.name)
         console = pathlib.Path(host.path(guest.console))
         wait_until(lambda: console.exists() and BOOTED in console.read_text(errors="replace"),
                    f"{guest.name} to boot", timeout, interval=0.05)
         for nic in guest.nics:
             if nic.port in self._ports and nic.ip:
-                self.wait_bound(nic.port, host)
-                self.wait_for_ping(nic)
+                self.wait_bound(nic.port, host, timeout)
+                if ping:
+                    self.wait_for_ping(nic)
 
-    def wait_for_ping(self, nic, timeout=20):
+    def wait_for_ping(self, nic, timeout=60):
         self.probe(nic, rate=20, duration=timeout, name="boot").wait_for_replies(timeout).stop()
 
     def guest_location(self, guest):

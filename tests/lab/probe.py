@@ -36,23 +36,25 @@ class ProbeResult:
     """Of a sink: what the guest has counted, over the whole time."""
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path, kind="icmp"):
         sent, replies, refused, counts = {}, [], 0, {}
         with open(path, encoding="ascii") as file:
             for line in file:
-                kind, first, second = line.split(",")
+                word, first, second = line.split(",")
                 first, second = int(first), int(second)
-                if kind == "r":
+                if word == "r":
                     replies.append((first, second))
-                elif kind in "se":
+                elif word in "se":
                     sent[first] = second
-                    refused += kind == "e"
-                elif kind == "f":
+                    refused += word == "e"
+                elif word == "f":
                     refused = first
                 else:
-                    counts[kind] = (first, second)
-        if not sent:
+                    counts[word] = (first, second)
+        if kind == "stream":
             sent = cls._guess_sent(replies)
+        elif kind == "tcp":
+            sent = dict(replies)
         counted = Counted(*counts["c"], *counts["g"]) if counts else None
         return cls(sent, replies, refused, counted)
 
@@ -134,19 +136,34 @@ class ProbeResult:
                 if length > longer_than_ms * 1e6]
 
 
+# Where tcpsink listens in a guest with Linux.
+TCP_PORT = 5002
+
+
 class Probe:
-    """A running probe from a host to an address."""
+    """A running probe from a host to an address.
+
+    The kinds are those of probe.c, and "tcp": a transfer of `rate` bytes a
+    second to a guest that runs tcpsink. Its result has the acknowledgements as
+    replies, and what was sent again as `refused`; nothing of it is ever lost.
+    """
 
     def __init__(self, host, address, interface=None, rate=1000, duration=120, name="probe",
                  kind="icmp"):
         self.address = address
+        self.kind = kind
         # Several probes may run at once, and none overwrites another's result.
         self.output = pathlib.Path(host.logs) / f"{name}-{host.next_number()}.csv"
-        command = [artifacts.tool("probe"), "--kind", kind, "--rate", rate,
-                   "--duration", duration]
+        if kind == "tcp":
+            command = [artifacts.tool("tcpflow")]
+            arguments = [address, TCP_PORT, rate, self.output]
+        else:
+            command = [artifacts.tool("probe"), "--kind", kind, "--rate", rate,
+                       "--duration", duration]
+            arguments = [address, self.output]
         if interface:
             command += ["--interface", interface]
-        self.process = host.popen([*command, address, self.output],
+        self.process = host.popen([*command, *arguments],
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def wait_for_replies(self, timeout=10):
@@ -163,6 +180,6 @@ class Probe:
             self.process.terminate()
         self.process.wait(timeout=30)
         self.process.stdout.close()
-        result = ProbeResult.load(self.output)
+        result = ProbeResult.load(self.output, self.kind)
         self.output.unlink()
         return result

@@ -39,8 +39,11 @@ class Way:
     key = ""
     name = ""
 
+    def start(self, lab):
+        """Starts what is up all the time, before anything is measured."""
+
     def arm(self, lab):
-        """Puts in place what runs on the hosts."""
+        """Puts in place what makes this way happen."""
 
     def disarm(self, lab):
         """Takes it away, so that the other ways are measured without it."""
@@ -54,6 +57,8 @@ class Way:
     def cleanup(self, move):
         """Leaves the ports to the next way as they were at first."""
         move.request()
+        # Else the next one would begin before northd has told the hosts.
+        move.lab.nbctl("--wait=hv", f"--timeout={PATIENCE}", "sync", timeout=PATIENCE)
         move.wait_bound()
 
 
@@ -182,6 +187,31 @@ class Portferry(Way):
             return not any(key.startswith("portferry-") for key in row["external_ids"])
         for port in move.ports:
             wait_until(lambda port=port: settled(port), "the end of the handover", PATIENCE)
+
+
+class PortferryPinned(Way):
+    """The same for a port that its management system keeps pinned to the guest's host."""
+
+    key = "portferry-pinned"
+    name = "portferry, the port pinned before"
+
+    def __init__(self, portferry):
+        self._portferry = portferry
+
+    def start(self, lab):
+        self._portferry.start(lab)
+
+    def arm(self, lab):
+        self._portferry.arm(lab)
+
+    def disarm(self, lab):
+        self._portferry.disarm(lab)
+
+    def before(self, move):
+        Pinned().before(move)
+
+    def after(self, move):
+        self._portferry.after(move)
 
 
 def is_connected(host):
