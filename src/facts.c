@@ -105,6 +105,9 @@ gboolean pf_runs_twice(PfState state, PfEvent guest, const PfPortFacts *ports, g
     if (pf_handover_goals(state, guest) & PF_GOAL_TWICE) {
         return TRUE;
     }
+    if (guest == PF_EV_GUEST_LEFT || guest == PF_EV_GUEST_FAILED || guest == PF_EV_GUEST_STOPPED) {
+        return FALSE; /* only there, whatever was decided */
+    }
     for (guint i = 0; i < n_ports; i++) {
         if ((state == PF_DST_ACTIVE && ports[i].nb_src_too) ||
             (state == PF_SRC_UNDO_WAIT && ports[i].nb_dst_too)) {

@@ -265,6 +265,7 @@ static void test_twice(void)
     g_assert_false(pf_runs_twice(PF_DST_ACTIVE, PF_EV_GUEST_HERE, &dst_too, 1));
     g_assert_true(pf_runs_twice(PF_SRC_UNDO_WAIT, PF_EV_GUEST_BACK, &dst_too, 1));
     g_assert_false(pf_runs_twice(PF_SRC_UNDO_WAIT, PF_EV_GUEST_BACK, &src_too, 1));
+    g_assert_false(pf_runs_twice(PF_SRC_UNDO_WAIT, PF_EV_GUEST_LEFT, &dst_too, 1));
 }
 
 static void test_refused(void)
