@@ -119,15 +119,15 @@ static gboolean is_absent(gpointer key, gpointer value G_GNUC_UNUSED, gpointer d
     return !g_hash_table_contains(data, key);
 }
 
-void pf_cms_search(PfCms *cms, const PfSb *sb, const PfOvs *ovs, gboolean marked, PfCmsTake take,
-                   gpointer data)
+gboolean pf_cms_search(PfCms *cms, const PfSb *sb, const PfOvs *ovs, gboolean marked,
+                       PfCmsTake take, gpointer data)
 {
     g_autoptr(GHashTable) all = find_all(sb, ovs, marked);
     GHashTableIter iter;
     gpointer key, value;
 
     if (!all) {
-        return;
+        return FALSE;
     }
     g_hash_table_foreach_remove(cms->settled, is_absent, all);
     g_hash_table_iter_init(&iter, all);
@@ -136,6 +136,7 @@ void pf_cms_search(PfCms *cms, const PfSb *sb, const PfOvs *ovs, gboolean marked
             take(value, data);
         }
     }
+    return TRUE;
 }
 
 gboolean pf_cms_wake(PfCms *cms, const PfSb *sb, const PfOvs *ovs, gboolean marked,

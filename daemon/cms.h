@@ -31,9 +31,9 @@ void pf_cms_free(PfCms *cms);
 
 /* Calls 'take' for each handover whose ports are all bound to the same two hosts, and that has not
  * been settled.  'marked': also those with a marker, because this host can't see it northbound.
- * Does nothing until both databases are there. */
-void pf_cms_search(PfCms *cms, const PfSb *sb, const PfOvs *ovs, gboolean marked, PfCmsTake take,
-                   gpointer data);
+ * FALSE: the databases are not both there, so nothing can be known yet. */
+gboolean pf_cms_search(PfCms *cms, const PfSb *sb, const PfOvs *ovs, gboolean marked,
+                       PfCmsTake take, gpointer data);
 
 /* A handover between these ends (the peer is the other chassis's name) is over, whatever the CMS
  * leaves in the lists: it is not found again before the lists have been others in between. */

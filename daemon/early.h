@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Hooks that come to the gate before this daemon has seen the northbound database, and so can't
- * know whether it expects their domain: most likely they have waited for the daemon before it,
- * which has ended.  They wait here until it knows, or for as long as the gate may take.
+ * Hooks that come to the gate before this daemon has seen the databases, and so can't know whether
+ * it expects their domain: most likely they have waited for the daemon before it, which has ended.
+ * They wait here until it knows, or for as long as the gate may take.
  */
 
 #include <glib.h>

@@ -55,7 +55,7 @@ struct PfManager {
     GHashTable *ferries;     /* handover id -> PfFerry, open and ended */
     GQueue ended;            /* ids, oldest first; owned */
     GPtrArray *begins;       /* of Begin: pre-plugs that are under way or wait their turn */
-    gboolean informed;       /* what the northbound database knows has been taken up */
+    gboolean informed;       /* what the databases know has been taken up */
     PfEarly *early;          /* hooks at the gate until then */
     GHashTable *bad_markers; /* ports whose marker was complained about */
     GHashTable *forgotten;   /* ids of open handovers that an operator gave up */
@@ -408,10 +408,11 @@ static void take_up_cms(const PfCmsFound *found, gpointer data)
     }
 }
 
-static void take_up_marked(PfManager *m)
+/* FALSE: the northbound database is not there. */
+static gboolean take_up_marked(PfManager *m)
 {
-    if (!m->env.nb || pf_nb_get_state(m->env.nb) != PF_OVSDB_SYNCED || !m->chassis) {
-        return;
+    if (!m->env.nb || pf_nb_get_state(m->env.nb) != PF_OVSDB_SYNCED) {
+        return FALSE;
     }
     g_autoptr(GHashTable) all = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, found_free);
     g_autoptr(GHashTable) lost = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, found_free);
@@ -424,15 +425,15 @@ static void take_up_marked(PfManager *m)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         take_up_found(m, value, PF_ORIGIN_MARKER);
     }
-    m->informed = TRUE;
     if (!m->env.ovs || pf_ovs_get_state(m->env.ovs) != PF_OVSDB_SYNCED) {
-        return;
+        return TRUE;
     }
     pf_ovs_foreach_released(m->env.ovs, on_released, &search);
     g_hash_table_iter_init(&iter, lost);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         take_up_found(m, value, PF_ORIGIN_INTERFACE);
     }
+    return TRUE;
 }
 
 static void take_up_all(PfManager *m)
@@ -440,10 +441,10 @@ static void take_up_all(PfManager *m)
     if (!m->chassis) {
         return;
     }
-    if (!m->env.nb_is_none) {
-        take_up_marked(m);
-    }
-    pf_cms_search(m->cms, m->env.sb, m->env.ovs, m->env.nb_is_none, take_up_cms, m);
+    gboolean marked = m->env.nb_is_none || take_up_marked(m);
+    gboolean listed =
+        pf_cms_search(m->cms, m->env.sb, m->env.ovs, m->env.nb_is_none, take_up_cms, m);
+    m->informed = m->informed || (marked && listed);
 }
 
 /* ---- handovers that libvirt begins ---- */

@@ -21,6 +21,11 @@ def known():
     return answer.stdout.split() if answer.returncode == 0 else []
 
 
+def is_cms(name):
+    """Whether it is only passed by handovers that a CMS runs."""
+    return name.startswith("enter-cms-") or name == "enter-unfinished"
+
+
 class Point:
     """Makes the daemon of a host die or stop at a point, once.
 

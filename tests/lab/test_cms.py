@@ -12,12 +12,11 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from lab import wait_until  # noqa: E402
+from lab.cms import ACTIVATED, CmsCase  # noqa: E402
 from lab.scenario import (  # noqa: E402
-    MARKER, MESSAGE, PATIENCE, LabCase, Watch, handovers, main, manager_property, ovn_nics,
-    restart_portferryd, start_portferryd)
+    MARKER, MESSAGE, PATIENCE, Watch, handovers, main, manager_property, restart_portferryd,
+    start_portferryd)
 from lab.tls import close_northbound, secure_southbound  # noqa: E402
-
-ACTIVATED = "additional-chassis-activated"
 
 GOOD = {
     "destination": ["binding", "ready", "open", "running", "cms-activate", "done"],
@@ -28,47 +27,9 @@ OPTIONAL = {"open", "running"}
 
 
 class CmsTests:
-    """A guest whose port is pinned to where it runs, and moved by somebody else."""
+    """What holds with and without northbound access."""
 
-    @classmethod
-    def furnish(cls):
-        nics = []
-        for number in range(2):
-            cls.lab.add_switch(f"ls{number}")
-            nics.append(cls.add_nic(f"ls{number}", f"10.0.{number}.11/24"))
-        cls.nic = nics[0]
-        cls.guest = cls.add_guest("vm1", nics, dirty_kib=30000)
-        host = cls.lab.hypervisors[0]
-        for nic in nics:
-            cls.lab.set_requested_chassis(nic.port, host.chassis)
-            cls.lab.wait_bound(nic.port, host)
-
-    # --- the CMS ---
-
-    def cms_begins(self, source, destination):
-        for nic in ovn_nics(self.lab, self.guest):
-            self.lab.set_requested_chassis(nic.port, source.chassis, destination.chassis,
-                                           activation_strategy="rarp")
-
-    def cms_ends(self, host):
-        for nic in ovn_nics(self.lab, self.guest):
-            self.lab.set_requested_chassis(nic.port, host.chassis)
-
-    # --- what is seen ---
-
-    def last(self, host):
-        return handovers(host, self.guest.uuid, self.began)[-1]
-
-    def waiting(self, host, handover):
-        answer = host.run(["busctl", "get-property", "org.portferry1", handover.path,
-                           "org.portferry1.Handover", "Waiting"])
-        return answer.stdout.strip()
-
-    def binding(self):
-        return self.lab.binding(self.nic.port)
-
-    def is_open(self):
-        return [ACTIVATED in self.lab.binding(nic.port)["options"] for nic in self.guest.nics]
+    # --- what must be true ---
 
     def assert_order(self, handover, good, optional=OPTIONAL):
         """The phases, those left out that may be."""
@@ -96,12 +57,6 @@ class CmsTests:
         self.release(self.guest, source)
         result = migration.wait(PATIENCE)
         self.assertTrue(result.ok, result.error)
-
-    def assert_turn(self, host, phase, wanted):
-        handover = self.wait_for_phase(host, self.guest, phase)
-        self.assertIn(f"requested-chassis of the ports to {wanted.chassis} alone",
-                      self.waiting(host, handover))
-        return handover
 
     def carry_beside_cms(self):
         """There, with the CMS's turn at the end of it."""
@@ -275,7 +230,7 @@ class CmsTests:
         self.add_repair(restore)
 
 
-class BesideCms(CmsTests, LabCase):
+class BesideCms(CmsTests, CmsCase):
     """portferry may write northbound, and does not."""
 
     ARGUMENTS = ()
@@ -288,7 +243,7 @@ class BesideCms(CmsTests, LabCase):
         self.assertEqual(len(self.entries(destination, "CMS_IN_CHARGE")), 1)
 
 
-class SouthboundOnly(CmsTests, LabCase):
+class SouthboundOnly(CmsTests, CmsCase):
     """No way to the northbound database, and southbound none but ovn-controller's own: TLS with the
     host's certificate, and the role that OVN gives it."""
 

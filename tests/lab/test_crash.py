@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from lab import courses  # noqa: E402
 from lab.hosts import LabError, wait_until  # noqa: E402
-from lab.points import Point, known  # noqa: E402
+from lab.points import Point, is_cms, known  # noqa: E402
 from lab.scenario import (  # noqa: E402
     PATIENCE, LabCase, handovers, main, start_portferryd, thorough)
 
@@ -83,7 +83,9 @@ class Points(LabCase):
         pass
 
     def test_complete(self):
-        self.assertEqual({point for _role, point in walks()}, set(known()))
+        # Those of handovers that a CMS runs are test_cms_crash's.
+        self.assertEqual({point for _role, point in walks()},
+                         {point for point in known() if not is_cms(point)})
 
 
 class Walk(LabCase):

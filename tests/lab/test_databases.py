@@ -192,26 +192,6 @@ class Databases(LabCase):
             return row if not any(key.startswith(MARKER) for key in row["external_ids"]) else None
         return wait_until(settled, "the end of the marker", PATIENCE)
 
-    def test_cms_in_charge(self):
-        """A CMS has set both chassis itself: nothing is written, and nothing refused."""
-        source, destination = self.where(self.guest)
-        self.lab.set_requested_chassis(self.nic.port, source.chassis, destination.chassis,
-                                       activation_strategy="rarp")
-        self.add_repair(lambda: self.lab.set_requested_chassis(self.nic.port))
-        before = self.ports(self.guest)
-        migration = self.lab.migrate(self.guest, source, destination)
-        self.assertTrue(migration.ok, migration.error)
-        for host in (source, destination):
-            wait_until(lambda host=host: all(
-                handover.ended for handover in handovers(host, self.guest.uuid)), "the end",
-                PATIENCE)
-        for name in ("options", "external_ids"):
-            self.assertEqual(self.lab.nb_port(self.nic.port)[name], before[self.nic.port][name])
-        self.lab.set_requested_chassis(self.nic.port, destination.chassis)
-        expected = self.ports(self.guest)
-        self.assert_settled(self.guest, destination, expected)
-        self.assertEqual(len(self.entries(destination, "CMS_IN_CHARGE")), 1)
-
     def test_cms_decides_otherwise(self):
         """A CMS pins the port in the middle of it: its word counts."""
         source, destination, migration = self.start()
