@@ -5,9 +5,11 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "announce.h"
 #include "crash.h"
 #include "error.h"
 #include "facts.h"
+#include "floating.h"
 #include "guest.h"
 #include "log.h"
 #include "message-ids.h"
@@ -31,12 +33,22 @@
  * cache at least twice a second. */
 #define STALE_FLOWS_MS 500
 
+/* Beside the goals of the state machine. */
+#define HASTENING (1u << 31)
+
 typedef enum {
     BARRIER_NOT_NEEDED,
     BARRIER_NEEDED,
     BARRIER_ASKED,
     BARRIER_WAITING,
 } Barrier;
+
+/* Whether this host is the main chassis of all ports; it alone serves their floating IPs. */
+typedef enum {
+    RESIDENCE_UNKNOWN,
+    RESIDENCE_AWAY,
+    RESIDENCE_HERE,
+} Residence;
 
 struct PfFerry {
     const PfFerryEnv *env; /* NULL: forgotten; only answers that are still under way hold it */
@@ -57,13 +69,19 @@ struct PfFerry {
     PfEvent guest; /* the last word about the guest; PF_N_EVENTS: none */
     gint64 guest_at;
     PfEvent override; /* PF_EV_ACTIVATE, PF_EV_ROLLBACK, or PF_N_EVENTS */
-    guint in_flight;  /* goals that an adapter is at work on */
+    guint in_flight;  /* goals that an adapter is at work on, and HASTENING */
     gboolean preplug_tried;
     gboolean cms;      /* a CMS runs the handover */
     gboolean watching; /* ... and the southbound rows of its ports are replicated */
 
     Barrier barrier;
     gint64 barrier_cfg;
+
+    GPtrArray *floating; /* the ports' floating IPs, PfFloating; NULL: not known yet */
+    gboolean floating_asked;
+    Residence residence;
+    gboolean hasten_refused;
+    PfAnnouncement *announcement;
 
     PfDomainPolicy policy; /* the domain's own */
 
@@ -111,6 +129,7 @@ static void ferry_clear(gpointer data)
     g_hash_table_unref(f->said);
     g_free(f->waiting);
     pf_domain_policy_clear(&f->policy);
+    g_clear_pointer(&f->floating, g_ptr_array_unref);
 }
 
 /* Whatever is under way holds the ferry until its answer has come. */
@@ -632,6 +651,85 @@ static void empty_taps(PfFerry *f)
     f->taps_id = g_timeout_add(STALE_FLOWS_MS, on_taps_stale, f);
 }
 
+/* ---- floating IPs ---- */
+
+static void have_floating(const GPtrArray *found, const GError *error, gpointer data)
+{
+    PfFerry *f = data;
+
+    f->floating_asked = FALSE;
+    if (f->env && !pf_ferry_is_ended(f)) {
+        if (error) {
+            set_error(f, "looking for the ports' floating IPs", error);
+        } else {
+            f->floating = pf_floating_copy(found);
+            pf_ferry_look(f);
+        }
+    }
+    let_go(f);
+}
+
+/* Once both databases know the handover, so that a guest that has none is not asked about. */
+static void find_floating(PfFerry *f)
+{
+    const PfFerryEnv *env = f->env;
+
+    if (f->floating || f->floating_asked || f->n_ports == 0 || !f->facts[0].nb_marked ||
+        !f->facts[0].sb_marked) {
+        return;
+    }
+    f->floating_asked = TRUE;
+    pf_floating_find(env->nb, env->sb, (const char *const *)f->ports, WRITE_TIMEOUT_MS,
+                     have_floating, hold(f));
+}
+
+static gboolean has_floating(const PfFerry *f)
+{
+    return f->floating && f->floating->len > 0;
+}
+
+static void announcement_failed(const GError *error, gpointer data)
+{
+    set_error(data, "announcing the floating IPs, which ovn-controller does a second later", error);
+}
+
+static void announce(const GPtrArray *found, const GError *error, gpointer data)
+{
+    PfFerry *f = data;
+
+    if (f->env && f->env->ovs && f->residence == RESIDENCE_HERE) {
+        if (error) {
+            set_error(f, "looking for the ports' floating IPs", error);
+        } else if (found->len > 0) {
+            g_autofree char *socket = pf_ovs_get_openflow_socket(f->env->ovs);
+            g_clear_pointer(&f->announcement, pf_announcement_free);
+            f->announcement = pf_announcement_new(socket, found, announcement_failed, f);
+        }
+    }
+    let_go(f);
+}
+
+/* The network outside has to learn that the floating IPs have come here.  They may have been given
+ * to others since they were found. */
+static void watch_residence(PfFerry *f)
+{
+    gboolean known = f->n_ports > 0, here = TRUE;
+
+    for (guint i = 0; i < f->n_ports; i++) {
+        const PfPortFacts *p = &f->facts[i];
+        known = known && p->sb_marked;
+        here = here && (f->role == PF_ROLE_SOURCE ? p->sb_on_src : p->sb_on_dst);
+    }
+    if (!known) {
+        return;
+    }
+    gboolean has_come = here && f->residence == RESIDENCE_AWAY;
+    f->residence = here ? RESIDENCE_HERE : RESIDENCE_AWAY;
+    if (has_come && has_floating(f)) {
+        pf_floating_check(f->env->nb, f->floating, WRITE_TIMEOUT_MS, announce, hold(f));
+    }
+}
+
 /* ---- the machine ---- */
 
 /* The rows of a handover without a marker are known by their ports' names. */
@@ -840,6 +938,8 @@ static void go_on(PfFerry *f, PfState before)
     if (f->held && !is_holdable(f)) {
         end_hold(f, 0);
     }
+    find_floating(f);
+    watch_residence(f);
     answer_calls(f);
     if (pf_ferry_is_ended(f)) {
         stop(f);
@@ -889,6 +989,10 @@ static const char *goal_text(PfGoal goal)
         return "opening the port at the destination";
     case PF_GOAL_CLOSE:
         return "closing the port at the destination";
+    case PF_GOAL_TURN:
+        return "giving the floating IPs to the destination";
+    case PF_GOAL_TURN_BACK:
+        return "giving the floating IPs back to the source";
     case PF_GOAL_MARK:
         return "telling the source that the guest has arrived";
     case PF_GOAL_RELEASE:
@@ -997,6 +1101,68 @@ static void pursue_opening(PfFerry *f, PfGoal goal)
     }
 }
 
+/* Only when the destination is open: what the guest is sent by others doesn't wait for this. */
+static void pursue_turn(PfFerry *f)
+{
+    for (guint i = 0; i < f->n_ports; i++) {
+        const PfPortFacts *p = &f->facts[i];
+        gboolean open = p->sb_on_dst || (p->sb_dst_added && p->sb_dst_opened);
+        if (p->nb_marked && !(p->sb_marked && open)) {
+            return;
+        }
+    }
+    if (has_floating(f)) {
+        pursue_northbound(f, PF_GOAL_TURN, PF_WRITE_TURN);
+    }
+}
+
+static void hastening_done(const GError *error, gpointer data)
+{
+    PfFerry *f = data;
+
+    f->in_flight &= ~HASTENING;
+    if (f->env && !pf_ferry_is_ended(f)) {
+        if (error) { /* no harm done: northd does it */
+            f->hasten_refused = g_error_matches(error, PF_OVSDB_ERROR, PF_OVSDB_ERROR_REFUSED);
+            pf_log(LOG_DEBUG, NULL, "not faster than northd: %s", error->message);
+        } else {
+            pf_ferry_look(f);
+        }
+    }
+    let_go(f);
+}
+
+/* In northd's stead, where a floating IP would have to wait for its turn. */
+static void pursue_hastening(PfFerry *f, guint goals)
+{
+    PfListKind from = PF_LIST_FOREIGN, to = PF_LIST_FOREIGN;
+
+    if (!f->env->sb || f->hasten_refused || f->in_flight & HASTENING) {
+        return;
+    }
+    for (guint i = 0; i < f->n_ports; i++) {
+        const PfPortFacts *p = &f->facts[i];
+        gboolean dst_first = p->nb_list == PF_LIST_TURNED;
+        gboolean bound =
+            dst_first ? p->sb_on_dst || p->sb_dst_added : p->sb_on_src || p->sb_src_added;
+        if (!p->nb_marked) {
+            continue;
+        }
+        if (to != PF_LIST_FOREIGN && p->nb_list != to) {
+            return; /* a CMS is at work */
+        }
+        to = p->nb_list;
+        if (p->sb_marked && bound && pf_plan_hastens(goals, p->sb_list, to)) {
+            from = p->sb_list;
+        }
+    }
+    if (from != PF_LIST_FOREIGN) {
+        pf_sb_hasten(f->env->sb, (const char *const *)f->ports, f->marker.handover, &f->source,
+                     &f->destination, from, to, WRITE_TIMEOUT_MS, hastening_done, hold(f));
+        f->in_flight |= HASTENING;
+    }
+}
+
 static void pursue_claim(PfFerry *f, PfGoal goal)
 {
     gboolean needed = FALSE;
@@ -1062,6 +1228,13 @@ static void pursue(PfFerry *f)
     }
     if (goals & PF_GOAL_CLOSE) {
         pursue_opening(f, PF_GOAL_CLOSE);
+    }
+    pursue_hastening(f, pf_state_info(f->state)->goals);
+    if (goals & PF_GOAL_TURN) {
+        pursue_turn(f);
+    }
+    if (goals & PF_GOAL_TURN_BACK) {
+        pursue_northbound(f, PF_GOAL_TURN_BACK, PF_WRITE_TURN_BACK);
     }
     if (goals & PF_GOAL_RECLAIM) {
         pursue_claim(f, PF_GOAL_RECLAIM);
@@ -1431,6 +1604,7 @@ void pf_ferry_free(PfFerry *f)
     for (guint i = 0; f->watching && i < f->n_ports; i++) {
         pf_sb_unwatch(f->env->sb, f->ports[i]);
     }
+    g_clear_pointer(&f->announcement, pf_announcement_free);
     f->env = NULL;
     let_go(f);
 }

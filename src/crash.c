@@ -38,6 +38,10 @@ static const char *goal_name(PfGoal goal)
         return "put-back";
     case PF_GOAL_TWICE:
         return "twice";
+    case PF_GOAL_TURN:
+        return "turn";
+    case PF_GOAL_TURN_BACK:
+        return "turn-back";
     }
     return NULL;
 }

@@ -6,15 +6,17 @@
 
 static guint64 northbound_facts(const PfPortFacts *ports, guint n, gboolean released)
 {
-    guint marked = 0, both = 0, resumed = 0, src = 0, dst = 0, foreign = 0;
+    guint marked = 0, both = 0, turned = 0, resumed = 0, src = 0, dst = 0, foreign = 0;
 
     for (guint i = 0; i < n; i++) {
         if (!ports[i].nb_marked) {
             continue;
         }
         marked++;
-        both += ports[i].nb_list == PF_LIST_BOTH;
-        resumed += ports[i].nb_list == PF_LIST_BOTH && ports[i].nb_resumed;
+        gboolean is_both = ports[i].nb_list == PF_LIST_BOTH || ports[i].nb_list == PF_LIST_TURNED;
+        both += is_both;
+        turned += ports[i].nb_list == PF_LIST_TURNED;
+        resumed += is_both && ports[i].nb_resumed;
         src += ports[i].nb_list == PF_LIST_SRC;
         dst += ports[i].nb_list == PF_LIST_DST;
         foreign += ports[i].nb_list == PF_LIST_FOREIGN;
@@ -28,13 +30,14 @@ static guint64 northbound_facts(const PfPortFacts *ports, guint n, gboolean rele
     }
     /* A mixture is a CMS at work on one port after the other: nothing is certain until it ends. */
     return (both == marked ? FACT(PF_EV_LIST_BOTH) : 0) |
+           (turned == marked ? FACT(PF_EV_LIST_TURNED) : 0) |
            (resumed == marked ? FACT(PF_EV_LIST_RESUMED) : 0) |
            (src == marked ? FACT(PF_EV_LIST_SRC) : 0) | (dst == marked ? FACT(PF_EV_LIST_DST) : 0);
 }
 
 static guint64 southbound_facts(const PfPortFacts *ports, guint n)
 {
-    guint marked = 0, open = 0, free_of_src = 0, only_dst = 0, only_src = 0;
+    guint marked = 0, open = 0, shut = 0, free_of_src = 0, only_dst = 0, only_src = 0;
 
     for (guint i = 0; i < n; i++) {
         const PfPortFacts *p = &ports[i];
@@ -43,7 +46,8 @@ static guint64 southbound_facts(const PfPortFacts *ports, guint n)
         }
         marked++;
         open += p->sb_dst_opened;
-        free_of_src += !p->sb_on_src;
+        shut += !p->sb_dst_opened && !p->sb_on_dst;
+        free_of_src += !p->sb_on_src && !p->sb_src_added;
         only_dst += p->sb_on_dst && !p->sb_any_added;
         only_src += !p->sb_on_dst && !p->sb_any_added && !p->sb_dst_opened;
     }
@@ -55,7 +59,7 @@ static guint64 southbound_facts(const PfPortFacts *ports, guint n)
         return facts;
     }
     facts |= open == marked ? FACT(PF_EV_PORTS_OPEN) : 0;
-    facts |= open == 0 ? FACT(PF_EV_PORTS_SHUT) : 0;
+    facts |= shut == marked ? FACT(PF_EV_PORTS_SHUT) : 0;
     facts |= free_of_src == marked ? FACT(PF_EV_SOURCE_FREE) : 0;
     facts |= only_dst == marked ? FACT(PF_EV_ONLY_DST) : 0;
     return facts;
@@ -83,6 +87,10 @@ guint64 pf_facts(PfRole role, const PfWorld *world, const PfPortFacts *ports, gu
      * it is meant to be. */
     if (!(facts & FACT(PF_EV_LIST_SRC))) {
         facts &= ~FACT(PF_EV_ONLY_SRC);
+    }
+    /* A destination that the list has first is open whatever the flags say. */
+    if (facts & FACT(PF_EV_LIST_TURNED)) {
+        facts &= ~FACT(PF_EV_PORTS_SHUT);
     }
     /* Nor is the source back as long as its own interface has not been given the port again. */
     if (role == PF_ROLE_SOURCE && (!world->ovs_live || released)) {

@@ -15,6 +15,8 @@ typedef enum {
     PF_LIST_BOTH,    /* source,destination */
     PF_LIST_SRC,     /* the source alone */
     PF_LIST_DST,     /* the destination alone */
+    PF_LIST_TURNED,  /* destination,source */
+    PF_N_LISTS,
 } PfListKind;
 
 /* One port, in the three databases, at one moment. */
@@ -30,9 +32,12 @@ typedef struct {
 
     /* Its southbound row does (of a CMS: exists): northd has seen the handover, not its end. */
     gboolean sb_marked;
-    gboolean sb_on_src;        /* if so: Port_Binding.chassis is the source, */
-    gboolean sb_on_dst;        /* ... or the destination (neither: nobody, or a third) */
-    gboolean sb_dst_added;     /* additional_chassis has the destination */
+    gboolean sb_on_src;    /* if so: Port_Binding.chassis is the source, */
+    gboolean sb_on_dst;    /* ... or the destination (neither: nobody, or a third) */
+    gboolean sb_src_added; /* additional_chassis has the source, */
+    gboolean sb_dst_added; /* ... the destination */
+    PfListKind
+        sb_list; /* the requested chassis, as northd (or we in its stead) have resolved them */
     gboolean sb_dst_requested; /* requested_additional_chassis has the destination */
     gboolean sb_any_added;  /* additional_chassis or requested_additional_chassis has anybody (of a
                              * CMS, who may mirror a port elsewhere: has one of the two) */

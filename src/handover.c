@@ -15,6 +15,8 @@
  *  - Before the guest has run here, the destination takes any doubt as failure: rolling back to a
  *    source that runs is right, and to one that doesn't does no harm.
  *  - A source whose guest is gone without a trace waits for the destination, which knows better.
+ *  - A list that has been turned says that the guest stands still: a source that finds it so (it
+ * has been restarted) asks libvirt about that, and turns it back if the guest runs there.
  *  - The side from which the guest has gone ends the handover, since only that side sees that its
  *    own interfaces are gone; the other does it when that takes too long.
  *
@@ -125,6 +127,9 @@ static const Row table[PF_N_EVENTS] = {
 [PF_EV_LIST_BOTH]      = {{ ENDED,
                         D(BINDING,   _,         _,         _,         _,         _,         _,         _,         _,         _,         DROLLBACK, DROLLBACK),
                         S(_,         _,         _,         _,         _,         _,         _,         _,         _,         _,         SROLLBACK, SROLLBACK) }},
+[PF_EV_LIST_TURNED]    = {{ ENDED,
+                        D(_,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _),
+                        S(SOPEN,     _,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _) }},
 [PF_EV_LIST_RESUMED]   = {{ ENDED,
                         D(_,         ASK,       ASK,       ASK,       ASK,       _,         _,         _,         _,         _,         _,         _),
                         S(RELEASE,   RELEASE,   RELEASE,   _,         RELEASE,   _,         _,         _,         _,         RELEASE,   _,         _) }},
@@ -200,6 +205,7 @@ static const Row cms_table[PF_N_EVENTS] = {
 [PF_EV_GUEST_STOPPED]  = {{ ENDED, C(UNDONE,    CROLLBACK, CROLLBACK, CROLLBACK, _,         _,         _,         SHUT,      CLEFT,     SHUT,      _,         _,         _) }},
 
 [PF_EV_LIST_BOTH]      = {{ ENDED, C(CBINDING,  _,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _) }},
+[PF_EV_LIST_TURNED]    = {{ ENDED, C(_,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _) }},
 [PF_EV_LIST_RESUMED]   = {{ ENDED, C(_,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _,         _) }},
 [PF_EV_LIST_DST]       = {{ ENDED, C(CBINDING,  _,         _,         _,         _,         _,         _,         CLEFT,     CLEFT,     CLEFT,     _,         CLEFT,     CLEFT) }},
 [PF_EV_LIST_SRC]       = {{ ENDED, C(_,         CROLLBACK, CROLLBACK, CROLLBACK, _,         _,         _,         SHUT,      SHUT,      SHUT,      SHUT,      _,         _) }},
@@ -225,50 +231,50 @@ static const Row cms_table[PF_N_EVENTS] = {
 };
 
 static const PfStateInfo info[PF_N_STATES] = {
-    /*                   role                 phase        goals                                      gate            limit              ended */
-    [PF_DST_PREPLUG]   = {PF_ROLE_DESTINATION, "preplug",  PF_GOAL_PREPLUG,                           PF_GATE_WAIT,   PF_LIMIT_PREPLUG,  FALSE},
-    [PF_DST_BINDING]   = {PF_ROLE_DESTINATION, "binding",  0,                                         PF_GATE_WAIT,   PF_LIMIT_INCOMING, FALSE},
-    [PF_DST_READY]     = {PF_ROLE_DESTINATION, "ready",    0,                                         PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE},
-    [PF_DST_OPEN]      = {PF_ROLE_DESTINATION, "open",     0,                                         PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE},
-    [PF_DST_RUNNING]   = {PF_ROLE_DESTINATION, "running",  PF_GOAL_OPEN,                              PF_GATE_PASS,   PF_LIMIT_RELEASE,  FALSE},
-    [PF_DST_ASK]       = {PF_ROLE_DESTINATION, "release",  PF_GOAL_OPEN | PF_GOAL_MARK,               PF_GATE_PASS,   PF_LIMIT_RELEASE,  FALSE},
-    [PF_DST_COLLAPSE]  = {PF_ROLE_DESTINATION, "activate", PF_GOAL_OPEN | PF_GOAL_COLLAPSE,           PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE},
-    [PF_DST_ACTIVE]    = {PF_ROLE_DESTINATION, "active",   0,                                         PF_GATE_PASS,   PF_LIMIT_TEARDOWN, FALSE},
-    [PF_DST_FINISH]    = {PF_ROLE_DESTINATION, "finish",   PF_GOAL_FOLLOW,                            PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE},
-    [PF_DST_ROLLBACK]  = {PF_ROLE_DESTINATION, "rollback", PF_GOAL_ROLL_BACK,                         PF_GATE_REFUSE, PF_LIMIT_NONE,     FALSE},
-    [PF_DST_DRAIN]     = {PF_ROLE_DESTINATION, "drain",    0,                                         PF_GATE_REFUSE, PF_LIMIT_TEARDOWN, FALSE},
-    [PF_DST_UNDO]      = {PF_ROLE_DESTINATION, "undo",     PF_GOAL_PUT_BACK,                          PF_GATE_REFUSE, PF_LIMIT_NONE,     FALSE},
+    /*                   role                 phase        goals                                       gate            limit              ended */
+    [PF_DST_PREPLUG]   = {PF_ROLE_DESTINATION, "preplug",  PF_GOAL_PREPLUG,                            PF_GATE_WAIT,   PF_LIMIT_PREPLUG,  FALSE},
+    [PF_DST_BINDING]   = {PF_ROLE_DESTINATION, "binding",  0,                                          PF_GATE_WAIT,   PF_LIMIT_INCOMING, FALSE},
+    [PF_DST_READY]     = {PF_ROLE_DESTINATION, "ready",    0,                                          PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE},
+    [PF_DST_OPEN]      = {PF_ROLE_DESTINATION, "open",     0,                                          PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE},
+    [PF_DST_RUNNING]   = {PF_ROLE_DESTINATION, "running",  PF_GOAL_OPEN | PF_GOAL_TURN,                PF_GATE_PASS,   PF_LIMIT_RELEASE,  FALSE},
+    [PF_DST_ASK]       = {PF_ROLE_DESTINATION, "release",  PF_GOAL_OPEN | PF_GOAL_TURN | PF_GOAL_MARK, PF_GATE_PASS,   PF_LIMIT_RELEASE,  FALSE},
+    [PF_DST_COLLAPSE]  = {PF_ROLE_DESTINATION, "activate", PF_GOAL_OPEN | PF_GOAL_COLLAPSE,            PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE},
+    [PF_DST_ACTIVE]    = {PF_ROLE_DESTINATION, "active",   0,                                          PF_GATE_PASS,   PF_LIMIT_TEARDOWN, FALSE},
+    [PF_DST_FINISH]    = {PF_ROLE_DESTINATION, "finish",   PF_GOAL_FOLLOW,                             PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE},
+    [PF_DST_ROLLBACK]  = {PF_ROLE_DESTINATION, "rollback", PF_GOAL_ROLL_BACK,                          PF_GATE_REFUSE, PF_LIMIT_NONE,     FALSE},
+    [PF_DST_DRAIN]     = {PF_ROLE_DESTINATION, "drain",    0,                                          PF_GATE_REFUSE, PF_LIMIT_TEARDOWN, FALSE},
+    [PF_DST_UNDO]      = {PF_ROLE_DESTINATION, "undo",     PF_GOAL_PUT_BACK,                           PF_GATE_REFUSE, PF_LIMIT_NONE,     FALSE},
 
-    [PF_SRC_WATCH]     = {PF_ROLE_SOURCE,      "watch",    0,                                         PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE},
-    [PF_SRC_OPEN]      = {PF_ROLE_SOURCE,      "open",     PF_GOAL_OPEN,                              PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE},
-    [PF_SRC_CLOSE]     = {PF_ROLE_SOURCE,      "close",    PF_GOAL_CLOSE,                             PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE},
-    [PF_SRC_RELEASE]   = {PF_ROLE_SOURCE,      "release",  PF_GOAL_OPEN | PF_GOAL_RELEASE,            PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE},
-    [PF_SRC_ORPHAN]    = {PF_ROLE_SOURCE,      "orphan",   0,                                         PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE},
-    [PF_SRC_LEFT]      = {PF_ROLE_SOURCE,      "left",     0,                                         PF_GATE_PASS,   PF_LIMIT_TEARDOWN, FALSE},
-    [PF_SRC_COLLAPSE]  = {PF_ROLE_SOURCE,      "activate", PF_GOAL_RELEASE | PF_GOAL_COLLAPSE,        PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE},
-    [PF_SRC_CLEAR]     = {PF_ROLE_SOURCE,      "clear",    PF_GOAL_RELEASE,                           PF_GATE_PASS,   PF_LIMIT_TEARDOWN, FALSE},
-    [PF_SRC_FINISH]    = {PF_ROLE_SOURCE,      "finish",   PF_GOAL_FOLLOW,                            PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE},
-    [PF_SRC_ROLLBACK]  = {PF_ROLE_SOURCE,      "rollback", PF_GOAL_RECLAIM | PF_GOAL_ROLL_BACK,       PF_GATE_REFUSE, PF_LIMIT_NONE,     FALSE},
-    [PF_SRC_UNDO_WAIT] = {PF_ROLE_SOURCE,      "drain",    0,                                         PF_GATE_REFUSE, PF_LIMIT_TEARDOWN, FALSE},
-    [PF_SRC_UNDO]      = {PF_ROLE_SOURCE,      "undo",     PF_GOAL_PUT_BACK,                          PF_GATE_REFUSE, PF_LIMIT_NONE,     FALSE},
+    [PF_SRC_WATCH]     = {PF_ROLE_SOURCE,      "watch",    0,                                          PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE},
+    [PF_SRC_OPEN]      = {PF_ROLE_SOURCE,      "open",     PF_GOAL_OPEN | PF_GOAL_TURN,                PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE},
+    [PF_SRC_CLOSE]     = {PF_ROLE_SOURCE,      "close",    PF_GOAL_CLOSE | PF_GOAL_TURN_BACK,          PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE},
+    [PF_SRC_RELEASE]   = {PF_ROLE_SOURCE,      "release",  PF_GOAL_OPEN | PF_GOAL_RELEASE,             PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE},
+    [PF_SRC_ORPHAN]    = {PF_ROLE_SOURCE,      "orphan",   0,                                          PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE},
+    [PF_SRC_LEFT]      = {PF_ROLE_SOURCE,      "left",     0,                                          PF_GATE_PASS,   PF_LIMIT_TEARDOWN, FALSE},
+    [PF_SRC_COLLAPSE]  = {PF_ROLE_SOURCE,      "activate", PF_GOAL_RELEASE | PF_GOAL_COLLAPSE,         PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE},
+    [PF_SRC_CLEAR]     = {PF_ROLE_SOURCE,      "clear",    PF_GOAL_RELEASE,                            PF_GATE_PASS,   PF_LIMIT_TEARDOWN, FALSE},
+    [PF_SRC_FINISH]    = {PF_ROLE_SOURCE,      "finish",   PF_GOAL_FOLLOW,                             PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE},
+    [PF_SRC_ROLLBACK]  = {PF_ROLE_SOURCE,      "rollback", PF_GOAL_RECLAIM | PF_GOAL_ROLL_BACK,        PF_GATE_REFUSE, PF_LIMIT_NONE,     FALSE},
+    [PF_SRC_UNDO_WAIT] = {PF_ROLE_SOURCE,      "drain",    0,                                          PF_GATE_REFUSE, PF_LIMIT_TEARDOWN, FALSE},
+    [PF_SRC_UNDO]      = {PF_ROLE_SOURCE,      "undo",     PF_GOAL_PUT_BACK,                           PF_GATE_REFUSE, PF_LIMIT_NONE,     FALSE},
 
-    [PF_CMS_LISTS]     = {PF_ROLE_DESTINATION, "cms-preplug",  0,                                         PF_GATE_WAIT,   PF_LIMIT_PREPLUG,  FALSE, TRUE},
-    [PF_CMS_BINDING]   = {PF_ROLE_DESTINATION, "binding",      0,                                         PF_GATE_WAIT,   PF_LIMIT_INCOMING, FALSE, TRUE},
-    [PF_CMS_READY]     = {PF_ROLE_DESTINATION, "ready",        0,                                         PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE, TRUE},
-    [PF_CMS_OPEN]      = {PF_ROLE_DESTINATION, "open",         0,                                         PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE, TRUE},
-    [PF_CMS_RUNNING]   = {PF_ROLE_DESTINATION, "running",      PF_GOAL_OPEN,                              PF_GATE_PASS,   PF_LIMIT_CMS,      FALSE, TRUE},
-    [PF_CMS_ACTIVATE]  = {PF_ROLE_DESTINATION, "cms-activate", 0,                                         PF_GATE_PASS,   PF_LIMIT_CMS,      FALSE, TRUE},
-    [PF_CMS_ROLLBACK]  = {PF_ROLE_DESTINATION, "cms-rollback", 0,                                         PF_GATE_REFUSE, PF_LIMIT_CMS,      FALSE, TRUE},
-    [PF_CMS_WATCH]     = {PF_ROLE_SOURCE,      "watch",        0,                                         PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE, TRUE},
-    [PF_CMS_PAUSE]     = {PF_ROLE_SOURCE,      "open",         PF_GOAL_OPEN,                              PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE, TRUE},
-    [PF_CMS_CLOSE]     = {PF_ROLE_SOURCE,      "close",        PF_GOAL_CLOSE,                             PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE, TRUE},
-    [PF_CMS_LEFT]      = {PF_ROLE_SOURCE,      "cms-activate", PF_GOAL_OPEN,                              PF_GATE_PASS,   PF_LIMIT_CMS,      FALSE, TRUE},
-    [PF_CMS_SHUT]      = {PF_ROLE_SOURCE,      "close",        PF_GOAL_CLOSE,                             PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE, TRUE},
-    [PF_CMS_BACK]      = {PF_ROLE_SOURCE,      "cms-rollback", 0,                                         PF_GATE_PASS,   PF_LIMIT_CMS,      FALSE, TRUE},
+    [PF_CMS_LISTS]     = {PF_ROLE_DESTINATION, "cms-preplug",  0,                                          PF_GATE_WAIT,   PF_LIMIT_PREPLUG,  FALSE, TRUE},
+    [PF_CMS_BINDING]   = {PF_ROLE_DESTINATION, "binding",      0,                                          PF_GATE_WAIT,   PF_LIMIT_INCOMING, FALSE, TRUE},
+    [PF_CMS_READY]     = {PF_ROLE_DESTINATION, "ready",        0,                                          PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE, TRUE},
+    [PF_CMS_OPEN]      = {PF_ROLE_DESTINATION, "open",         0,                                          PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE, TRUE},
+    [PF_CMS_RUNNING]   = {PF_ROLE_DESTINATION, "running",      PF_GOAL_OPEN,                               PF_GATE_PASS,   PF_LIMIT_CMS,      FALSE, TRUE},
+    [PF_CMS_ACTIVATE]  = {PF_ROLE_DESTINATION, "cms-activate", 0,                                          PF_GATE_PASS,   PF_LIMIT_CMS,      FALSE, TRUE},
+    [PF_CMS_ROLLBACK]  = {PF_ROLE_DESTINATION, "cms-rollback", 0,                                          PF_GATE_REFUSE, PF_LIMIT_CMS,      FALSE, TRUE},
+    [PF_CMS_WATCH]     = {PF_ROLE_SOURCE,      "watch",        0,                                          PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE, TRUE},
+    [PF_CMS_PAUSE]     = {PF_ROLE_SOURCE,      "open",         PF_GOAL_OPEN,                               PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE, TRUE},
+    [PF_CMS_CLOSE]     = {PF_ROLE_SOURCE,      "close",        PF_GOAL_CLOSE,                              PF_GATE_PASS,   PF_LIMIT_INCOMING, FALSE, TRUE},
+    [PF_CMS_LEFT]      = {PF_ROLE_SOURCE,      "cms-activate", PF_GOAL_OPEN,                               PF_GATE_PASS,   PF_LIMIT_CMS,      FALSE, TRUE},
+    [PF_CMS_SHUT]      = {PF_ROLE_SOURCE,      "close",        PF_GOAL_CLOSE,                              PF_GATE_PASS,   PF_LIMIT_NONE,     FALSE, TRUE},
+    [PF_CMS_BACK]      = {PF_ROLE_SOURCE,      "cms-rollback", 0,                                          PF_GATE_PASS,   PF_LIMIT_CMS,      FALSE, TRUE},
 
-    [PF_ENDED_DONE]    = {PF_ROLE_DESTINATION, "done",     0,                                         PF_GATE_PASS,   PF_LIMIT_NONE,     TRUE},
-    [PF_ENDED_UNDONE]  = {PF_ROLE_DESTINATION, "undone",   0,                                         PF_GATE_REFUSE, PF_LIMIT_NONE,     TRUE},
-    [PF_ENDED_UNFINISHED] = {PF_ROLE_DESTINATION, "unfinished", 0,                                    PF_GATE_PASS,   PF_LIMIT_NONE,     TRUE},
+    [PF_ENDED_DONE]    = {PF_ROLE_DESTINATION, "done",     0,                                          PF_GATE_PASS,   PF_LIMIT_NONE,     TRUE},
+    [PF_ENDED_UNDONE]  = {PF_ROLE_DESTINATION, "undone",   0,                                          PF_GATE_REFUSE, PF_LIMIT_NONE,     TRUE},
+    [PF_ENDED_UNFINISHED] = {PF_ROLE_DESTINATION, "unfinished", 0,                                     PF_GATE_PASS,   PF_LIMIT_NONE,     TRUE},
 };
 /* clang-format on */
 
@@ -325,6 +331,7 @@ static const char *const event_names[PF_N_EVENTS] = {
     [PF_EV_GUEST_FAILED] = "guest-failed",
     [PF_EV_GUEST_STOPPED] = "guest-stopped",
     [PF_EV_LIST_BOTH] = "list-both",
+    [PF_EV_LIST_TURNED] = "list-turned",
     [PF_EV_LIST_RESUMED] = "list-resumed",
     [PF_EV_LIST_DST] = "list-dst",
     [PF_EV_LIST_SRC] = "list-src",

@@ -92,8 +92,9 @@ typedef enum {
     /* The northbound rows of all ports (only while that database is connected).  In a handover that
      * a CMS runs, the lists are those that the southbound rows show, and MARKER_GONE says that
      * there is no row. */
-    PF_EV_LIST_BOTH,    /* requested-chassis is source,destination */
-    PF_EV_LIST_RESUMED, /* the same, and the destination says that the guest runs there */
+    PF_EV_LIST_BOTH,    /* requested-chassis is both of them, in either order */
+    PF_EV_LIST_TURNED,  /* it is destination,source */
+    PF_EV_LIST_RESUMED, /* it is both, and the destination says that the guest runs there */
     PF_EV_LIST_DST,     /* it is the destination alone */
     PF_EV_LIST_SRC,     /* it is the source alone */
     PF_EV_LIST_FOREIGN, /* it is something else: a CMS has taken over */
@@ -133,6 +134,8 @@ typedef enum {
     PF_GOAL_FOLLOW = 1 << 8,    /* NB: the old meaning, following the guest; no marker */
     PF_GOAL_PUT_BACK = 1 << 9,  /* NB: the old values; no marker */
     PF_GOAL_TWICE = 1 << 10,    /* NB: the marker says that the guest runs on this side as well */
+    PF_GOAL_TURN = 1 << 11, /* NB: the destination is the main one of the two, if that matters */
+    PF_GOAL_TURN_BACK = 1 << 12, /* NB: the source is */
 } PfGoal;
 
 /* What the hook that waits at the gate is told in this state. */

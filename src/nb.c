@@ -95,6 +95,11 @@ PfOvsdbState pf_nb_get_state(const PfNb *nb)
     return pf_ovsdb_get_state(nb->db);
 }
 
+PfOvsdbQuery *pf_nb_get_query(const PfNb *nb)
+{
+    return nb->query;
+}
+
 /* ---- replicated rows ---- */
 
 static GHashTable *table_from_smap(const struct smap *smap)
@@ -258,6 +263,8 @@ void pf_nb_write(PfNb *nb, PfWrite write, PfRole role, const char *const *ports,
 {
     static const char *const comments[PF_N_WRITES] = {
         [PF_WRITE_MARK] = "portferryd: the guest runs at the destination",
+        [PF_WRITE_TURN] = "portferryd: the destination comes first",
+        [PF_WRITE_TURN_BACK] = "portferryd: the source comes first again",
         [PF_WRITE_COLLAPSE] = "portferryd: activate the destination",
         [PF_WRITE_ROLL_BACK] = "portferryd: roll back to the source",
         [PF_WRITE_FOLLOW] = "portferryd: end of the handover",

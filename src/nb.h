@@ -11,6 +11,7 @@
 
 #include <glib.h>
 
+#include "ovsdb-query.h"
 #include "ovsdb.h"
 #include "plan.h"
 
@@ -27,6 +28,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(PfNb, pf_nb_free)
 
 gboolean pf_nb_set_remote(PfNb *nb, const char *remote, GError **error);
 PfOvsdbState pf_nb_get_state(const PfNb *nb);
+
+/* Its connection without a replica, for questions about other tables. */
+PfOvsdbQuery *pf_nb_get_query(const PfNb *nb);
 
 /* Fills in the nb_* members for 'port' in the handover 'id' between 'ends'. */
 void pf_nb_get_port(const PfNb *nb, const char *port, const char *id, const PfEnds *ends,

@@ -7,9 +7,12 @@
 #include <openvswitch/json.h>
 #include <ovsdb-idl.h>
 #include <smap.h>
+#include <string.h>
 
 #include "tap.h"
 #include "vswitch-idl.h"
+
+#define OVS_RUNDIR "/run/openvswitch"
 
 /* What a released interface carries in place of its iface-id. */
 #define KEY_IFACE_ID "portferry-iface-id"
@@ -18,6 +21,7 @@
 struct PfOvs {
     PfOvsdb *db;
     char *bridge;
+    char *folder; /* of the switch's sockets */
     PfOvsChanged changed;
     gpointer data;
 };
@@ -56,7 +60,7 @@ PfOvs *pf_ovs_new(PfOvsdbLoop *loop, const char *remote, const char *bridge, PfO
     ovs->changed = changed;
     ovs->data = data;
     ovs->db = pf_ovsdb_new(loop, &ovsrec_idl_class, "Open vSwitch", configure, db_changed, ovs);
-    if (!pf_ovsdb_set_remote(ovs->db, remote, error)) {
+    if (!pf_ovs_set_remote(ovs, remote, error)) {
         return NULL;
     }
     return g_steal_pointer(&ovs);
@@ -69,12 +73,25 @@ void pf_ovs_free(PfOvs *ovs)
     }
     pf_ovsdb_free(ovs->db);
     g_free(ovs->bridge);
+    g_free(ovs->folder);
     g_free(ovs);
 }
 
 gboolean pf_ovs_set_remote(PfOvs *ovs, const char *remote, GError **error)
 {
-    return pf_ovsdb_set_remote(ovs->db, remote, error);
+    if (!pf_ovsdb_set_remote(ovs->db, remote, error)) {
+        return FALSE;
+    }
+    g_free(ovs->folder);
+    ovs->folder = remote && g_str_has_prefix(remote, "unix:")
+                      ? g_path_get_dirname(remote + strlen("unix:"))
+                      : g_strdup(OVS_RUNDIR);
+    return TRUE;
+}
+
+char *pf_ovs_get_openflow_socket(const PfOvs *ovs)
+{
+    return g_strdup_printf("%s/%s.mgmt", ovs->folder, ovs->bridge);
 }
 
 PfOvsdbState pf_ovs_get_state(const PfOvs *ovs)

@@ -25,6 +25,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(PfOvs, pf_ovs_free)
 gboolean pf_ovs_set_remote(PfOvs *ovs, const char *remote, GError **error);
 PfOvsdbState pf_ovs_get_state(const PfOvs *ovs);
 
+/* Where the integration bridge speaks OpenFlow: beside the socket of its database.  g_free(). */
+char *pf_ovs_get_openflow_socket(const PfOvs *ovs);
+
 /* A key of the Open_vSwitch row's external_ids ("system-id", "ovn-remote"), NULL if it has none.
  * ovn-controller(8) lists them.  Valid until the main loop runs again. */
 const char *pf_ovs_get_external_id(const PfOvs *ovs, const char *key);

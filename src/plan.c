@@ -12,15 +12,30 @@
 PfVerdict pf_plan_decide(PfWrite write, PfRole role, PfListKind kind, gboolean resumed,
                          gboolean overridden)
 {
+    gboolean both = kind == PF_LIST_BOTH || kind == PF_LIST_TURNED;
+
     switch (write) {
     case PF_WRITE_MARK:
-        if (kind == PF_LIST_BOTH) {
+        if (both) {
             return resumed ? PF_VERDICT_NOTHING : PF_VERDICT_CHANGE;
         }
         return kind == PF_LIST_DST ? PF_VERDICT_NOTHING : PF_VERDICT_CONFLICT;
 
+    case PF_WRITE_TURN:
+        if (kind == PF_LIST_BOTH) {
+            return PF_VERDICT_CHANGE;
+        }
+        return kind == PF_LIST_TURNED || kind == PF_LIST_DST ? PF_VERDICT_NOTHING
+                                                             : PF_VERDICT_CONFLICT;
+
+    case PF_WRITE_TURN_BACK:
+        if (kind == PF_LIST_TURNED && !resumed) {
+            return PF_VERDICT_CHANGE;
+        }
+        return kind == PF_LIST_BOTH ? PF_VERDICT_NOTHING : PF_VERDICT_CONFLICT;
+
     case PF_WRITE_COLLAPSE:
-        if (kind == PF_LIST_BOTH || (kind == PF_LIST_SRC && overridden)) {
+        if (both || (kind == PF_LIST_SRC && overridden)) {
             return PF_VERDICT_CHANGE;
         }
         return kind == PF_LIST_DST ? PF_VERDICT_NOTHING : PF_VERDICT_CONFLICT;
@@ -46,7 +61,7 @@ PfVerdict pf_plan_decide(PfWrite write, PfRole role, PfListKind kind, gboolean r
         return kind == PF_LIST_SRC ? PF_VERDICT_CONFLICT : PF_VERDICT_MARKER_ONLY;
 
     case PF_WRITE_PUT_BACK:
-        if (kind == PF_LIST_BOTH) {
+        if (both) {
             return PF_VERDICT_CONFLICT; /* must go through the source alone, or a flag stays */
         }
         return kind == PF_LIST_SRC ? PF_VERDICT_CHANGE : PF_VERDICT_MARKER_ONLY;
@@ -55,8 +70,7 @@ PfVerdict pf_plan_decide(PfWrite write, PfRole role, PfListKind kind, gboolean r
         if (role == PF_ROLE_DESTINATION) {
             return kind == PF_LIST_SRC ? PF_VERDICT_CHANGE : PF_VERDICT_CONFLICT;
         }
-        return kind == PF_LIST_DST || (kind == PF_LIST_BOTH && resumed) ? PF_VERDICT_CHANGE
-                                                                        : PF_VERDICT_CONFLICT;
+        return kind == PF_LIST_DST || (both && resumed) ? PF_VERDICT_CHANGE : PF_VERDICT_CONFLICT;
 
     case PF_N_WRITES:
         break;
@@ -121,6 +135,9 @@ PfListKind pf_plan_kind(const PfRow *row, const PfEnds *ends)
     if (pf_chassis_list_is_pair(list, &ends->source, &ends->destination)) {
         return PF_LIST_BOTH;
     }
+    if (pf_chassis_list_is_pair(list, &ends->destination, &ends->source)) {
+        return PF_LIST_TURNED;
+    }
     if (pf_chassis_list_is_one(list, &ends->source)) {
         return PF_LIST_SRC;
     }
@@ -128,6 +145,43 @@ PfListKind pf_plan_kind(const PfRow *row, const PfEnds *ends)
         return PF_LIST_DST;
     }
     return PF_LIST_FOREIGN;
+}
+
+char *pf_plan_list(PfListKind kind, const PfEnds *ends)
+{
+    const char *source = ends->source.name, *destination = ends->destination.name;
+
+    switch (kind) {
+    case PF_LIST_BOTH:
+        return g_strjoin(",", source, destination, NULL);
+    case PF_LIST_TURNED:
+        return g_strjoin(",", destination, source, NULL);
+    case PF_LIST_SRC:
+        return g_strdup(source);
+    case PF_LIST_DST:
+        return g_strdup(destination);
+    case PF_LIST_FOREIGN:
+    case PF_N_LISTS:
+        break;
+    }
+    return NULL;
+}
+
+gboolean pf_plan_hastens(guint goals, PfListKind from, PfListKind to)
+{
+    switch (to) {
+    case PF_LIST_TURNED:
+        return (goals & PF_GOAL_TURN) && from == PF_LIST_BOTH;
+    case PF_LIST_BOTH:
+        return (goals & PF_GOAL_TURN_BACK) && from == PF_LIST_TURNED;
+    case PF_LIST_SRC:
+        return (goals & PF_GOAL_ROLL_BACK) && from == PF_LIST_TURNED;
+    case PF_LIST_DST: /* the destination has them already */
+    case PF_LIST_FOREIGN:
+    case PF_N_LISTS:
+        break;
+    }
+    return FALSE;
 }
 
 gboolean pf_plan_is_marked(const PfRow *row, const char *id)
@@ -195,6 +249,13 @@ PfVerdict pf_plan_write(PfWrite write, PfRole role, const PfRow *row, const PfMa
     case PF_WRITE_MARK: {
         g_autofree char *when = g_strdup_printf("%" G_GINT64_FORMAT, now);
         add_change(changes, TRUE, PF_MARKER_RESUMED, when);
+        break;
+    }
+    case PF_WRITE_TURN:
+    case PF_WRITE_TURN_BACK: {
+        g_autofree char *list =
+            pf_plan_list(write == PF_WRITE_TURN ? PF_LIST_TURNED : PF_LIST_BOTH, ends);
+        set_option(changes, row, REQUESTED_CHASSIS, list);
         break;
     }
     case PF_WRITE_COLLAPSE:

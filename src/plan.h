@@ -15,6 +15,8 @@
 
 typedef enum {
     PF_WRITE_MARK,
+    PF_WRITE_TURN,
+    PF_WRITE_TURN_BACK,
     PF_WRITE_COLLAPSE,
     PF_WRITE_ROLL_BACK,
     PF_WRITE_FOLLOW,
@@ -57,6 +59,14 @@ typedef struct {
 
 /* What `requested-chassis` of 'row' is, seen from a handover between 'ends'. */
 PfListKind pf_plan_kind(const PfRow *row, const PfEnds *ends);
+
+/* `requested-chassis` that is 'kind', as portferry writes it; NULL for FOREIGN.  g_free(). */
+char *pf_plan_list(PfListKind kind, const PfEnds *ends);
+
+/* Whether a daemon with these goals (PfGoal) does northd's work southbound, where
+ * `requested-chassis` still is 'from' and northbound has become 'to'.  Only what a floating IP
+ * waits for; and only what the goals mean, since the copy that shows 'to' may be an old one. */
+gboolean pf_plan_hastens(guint goals, PfListKind from, PfListKind to);
 
 /* Whether 'row' carries the marker of handover 'id'. */
 gboolean pf_plan_is_marked(const PfRow *row, const char *id);

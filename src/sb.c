@@ -12,6 +12,7 @@
 #include "error.h"
 #include "marker.h"
 #include "ovsdb-query.h"
+#include "plan.h"
 #include "sb-idl.h"
 
 #define OPTION_ACTIVATED "additional-chassis-activated"
@@ -65,6 +66,7 @@ static void configure(struct ovsdb_idl *idl, gpointer data)
     ovsdb_idl_add_column(idl, &sbrec_port_binding_col_logical_port);
     ovsdb_idl_add_column(idl, &sbrec_port_binding_col_chassis);
     ovsdb_idl_add_column(idl, &sbrec_port_binding_col_additional_chassis);
+    ovsdb_idl_add_column(idl, &sbrec_port_binding_col_encap);
     ovsdb_idl_add_column(idl, &sbrec_port_binding_col_requested_chassis);
     ovsdb_idl_add_column(idl, &sbrec_port_binding_col_requested_additional_chassis);
     ovsdb_idl_add_column(idl, &sbrec_port_binding_col_options);
@@ -170,6 +172,11 @@ gboolean pf_sb_is_current(const PfSb *sb)
            ovsdb_idl_get_condition_seqno(pf_ovsdb_get_idl(sb->db)) >= sb->current_seqno;
 }
 
+PfOvsdbQuery *pf_sb_get_query(const PfSb *sb)
+{
+    return sb->query;
+}
+
 /* ---- replicated rows ---- */
 
 /* 'id' NULL: with or without a marker. */
@@ -263,6 +270,27 @@ static void get_cms_port(const struct sbrec_port_binding *row, const PfSbChassis
     facts->sb_any_added = src_added || facts->sb_dst_added || facts->sb_dst_requested;
 }
 
+/* What northd has made of `requested-chassis`. */
+static PfListKind list_of(const struct sbrec_port_binding *row, const PfSbChassis *source,
+                          const PfSbChassis *destination)
+{
+    gboolean src_first = is_among(row->requested_chassis, row->n_requested_chassis, &source->uuid);
+    gboolean dst_first =
+        is_among(row->requested_chassis, row->n_requested_chassis, &destination->uuid);
+    size_t n = row->n_requested_additional_chassis;
+
+    if (n == 0) {
+        return src_first ? PF_LIST_SRC : dst_first ? PF_LIST_DST : PF_LIST_FOREIGN;
+    }
+    if (n == 1 && src_first && is_among(row->requested_additional_chassis, n, &destination->uuid)) {
+        return PF_LIST_BOTH;
+    }
+    if (n == 1 && dst_first && is_among(row->requested_additional_chassis, n, &source->uuid)) {
+        return PF_LIST_TURNED;
+    }
+    return PF_LIST_FOREIGN;
+}
+
 void pf_sb_get_port(const PfSb *sb, const char *port, const char *id, const PfSbChassis *source,
                     const PfSbChassis *destination, PfPortFacts *facts)
 {
@@ -271,6 +299,8 @@ void pf_sb_get_port(const PfSb *sb, const char *port, const char *id, const PfSb
     facts->sb_marked = row != NULL;
     facts->sb_on_src = row && is_among(row->chassis, row->n_chassis, &source->uuid);
     facts->sb_on_dst = row && is_among(row->chassis, row->n_chassis, &destination->uuid);
+    facts->sb_src_added =
+        row && is_among(row->additional_chassis, row->n_additional_chassis, &source->uuid);
     facts->sb_dst_added =
         row && is_among(row->additional_chassis, row->n_additional_chassis, &destination->uuid);
     facts->sb_dst_requested =
@@ -282,6 +312,7 @@ void pf_sb_get_port(const PfSb *sb, const char *port, const char *id, const PfSb
     if (!id) {
         get_cms_port(row, source, destination, facts);
     }
+    facts->sb_list = row ? list_of(row, source, destination) : PF_LIST_FOREIGN;
 }
 
 typedef struct {
@@ -364,6 +395,110 @@ void pf_sb_set_open(PfSb *sb, const char *const *ports, const char *id,
     opening->data = data;
     pf_ovsdb_txn(sb->db, open ? "portferryd: open" : "portferryd: close", build_opening, opening,
                  timeout_ms, opening_done);
+}
+
+/* ---- in northd's stead ---- */
+
+typedef struct {
+    char **ports;
+    char *id;
+    PfSbChassis source, destination;
+    PfListKind from, to;
+    PfOvsdbDone done;
+    gpointer data;
+} Hastening;
+
+static gboolean is_bound(const struct sbrec_port_binding *row, const struct uuid *chassis)
+{
+    return is_among(row->chassis, row->n_chassis, chassis) ||
+           is_among(row->additional_chassis, row->n_additional_chassis, chassis);
+}
+
+static void drop_option(const struct sbrec_port_binding *row, const char *key)
+{
+    if (smap_get(&row->options, key)) {
+        sbrec_port_binding_update_options_delkey(row, key);
+    }
+}
+
+static void hasten_options(const struct sbrec_port_binding *row, const Hastening *h)
+{
+    const PfEnds ends = {.source = {.name = h->source.name},
+                         .destination = {.name = h->destination.name}};
+    g_autofree char *list = pf_plan_list(h->to, &ends);
+
+    sbrec_port_binding_update_options_setkey(row, "requested-chassis", list);
+    if (h->to == PF_LIST_SRC) {
+        drop_option(row, "activation-strategy");
+    }
+    if (h->to != PF_LIST_TURNED) { /* northd keeps it there */
+        drop_option(row, OPTION_ACTIVATED);
+    }
+}
+
+static PfOvsdbBuildResult build_hastening(struct ovsdb_idl *idl,
+                                          struct ovsdb_idl_txn *txn G_GNUC_UNUSED, gpointer data,
+                                          GError **error G_GNUC_UNUSED)
+{
+    const Hastening *h = data;
+    gboolean dst_first = h->to == PF_LIST_TURNED;
+    const struct uuid *first = dst_first ? &h->destination.uuid : &h->source.uuid;
+    const struct uuid *second = dst_first ? &h->source.uuid : &h->destination.uuid;
+    gboolean two = h->to != PF_LIST_SRC;
+    gboolean any = FALSE;
+
+    for (char **port = h->ports; *port; port++) {
+        const struct sbrec_port_binding *row = find_row(idl, *port, h->id);
+        PfListKind now = row ? list_of(row, &h->source, &h->destination) : PF_LIST_FOREIGN;
+
+        /* Only what ovn-controller has claimed already is moved: it alone knows its interfaces. */
+        if (now != h->from || !is_bound(row, first)) {
+            continue;
+        }
+        sbrec_port_binding_verify_external_ids(row); /* no marker, no business of ours */
+        sbrec_port_binding_verify_requested_chassis(row);
+        sbrec_port_binding_verify_requested_additional_chassis(row);
+        sbrec_port_binding_verify_chassis(row);
+        sbrec_port_binding_verify_options(row);
+        sbrec_port_binding_set_requested_chassis(row, first, 1);
+        sbrec_port_binding_set_requested_additional_chassis(row, second, two ? 1 : 0);
+        if (two && is_among(row->chassis, row->n_chassis, second)) {
+            sbrec_port_binding_set_chassis(row, NULL, 0);
+            sbrec_port_binding_set_encap(row, NULL, 0);
+        }
+        hasten_options(row, h);
+        any = TRUE;
+    }
+    return any ? PF_OVSDB_BUILD_COMMIT : PF_OVSDB_BUILD_NOTHING;
+}
+
+static void hastening_done(const GError *error, gpointer data)
+{
+    Hastening *h = data;
+    h->done(error, h->data);
+    g_strfreev(h->ports);
+    g_free(h->id);
+    pf_sb_chassis_clear(&h->source);
+    pf_sb_chassis_clear(&h->destination);
+    g_free(h);
+}
+
+void pf_sb_hasten(PfSb *sb, const char *const *ports, const char *id, const PfSbChassis *source,
+                  const PfSbChassis *destination, PfListKind from, PfListKind to, guint timeout_ms,
+                  PfOvsdbDone done, gpointer data)
+{
+    g_return_if_fail(to == PF_LIST_SRC || to == PF_LIST_BOTH || to == PF_LIST_TURNED);
+    Hastening *h = g_new0(Hastening, 1);
+    h->ports = g_strdupv((char **)ports);
+    h->id = g_strdup(id);
+    pf_sb_chassis_copy(&h->source, source);
+    pf_sb_chassis_copy(&h->destination, destination);
+    h->from = from;
+    h->to = to;
+    h->done = done;
+    h->data = data;
+    pf_ovsdb_txn(sb->db, "portferryd: what northd is about to write", build_hastening, h,
+                 timeout_ms, hastening_done);
 }
 
 /* ---- questions about other rows ---- */

@@ -15,6 +15,7 @@
 #include <uuid.h> /* of Open vSwitch */
 
 #include "facts.h"
+#include "ovsdb-query.h"
 #include "ovsdb.h"
 
 typedef struct PfSb PfSb;
@@ -30,6 +31,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(PfSb, pf_sb_free)
 
 gboolean pf_sb_set_remote(PfSb *sb, const char *remote, GError **error);
 PfOvsdbState pf_sb_get_state(const PfSb *sb);
+
+/* Its connection without a replica, for questions about other tables. */
+PfOvsdbQuery *pf_sb_get_query(const PfSb *sb);
 
 /* A chassis row. */
 typedef struct {
@@ -97,6 +101,19 @@ void pf_sb_find_chassis(PfSb *sb, const char *source, const char *destination, g
 void pf_sb_set_open(PfSb *sb, const char *const *ports, const char *id,
                     const PfSbChassis *destination, gboolean open, guint timeout_ms,
                     PfOvsdbDone done, gpointer data);
+
+/* Writes on those of 'ports' (NULL-terminated, copied) that carry the marker of the handover 'id',
+ * and whose requested chassis still are 'from', what northd is about to write: 'to' (the source
+ * alone, or both in either order), so that nobody waits for northd.  When it comes to it, it finds
+ * all as it should be.  Where both ovn-controllers may have the port, the one that must be main no
+ * longer finds that it isn't, and neither of them overwrites the other.
+ *
+ * It is left to ovn-controller to make itself the main chassis: only a port that it has claimed by
+ * itself makes it look again at the flows that belong to a port's main chassis.  One transaction;
+ * 'done' as for pf_ovsdb_txn(). */
+void pf_sb_hasten(PfSb *sb, const char *const *ports, const char *id, const PfSbChassis *source,
+                  const PfSbChassis *destination, PfListKind from, PfListKind to, guint timeout_ms,
+                  PfOvsdbDone done, gpointer data);
 
 void pf_sb_chassis_copy(PfSbChassis *to, const PfSbChassis *from);
 void pf_sb_chassis_clear(PfSbChassis *chassis);

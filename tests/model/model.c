@@ -18,6 +18,10 @@
  * And the same with a CMS that owns the lists: it binds the ports to both hosts, and at the end to
  * one, or forgets to.  Then the promise is less: nothing is written in its place, the ports are
  * open where the guest runs and nowhere else, and no daemon waits for ever.
+ *
+ * northd is taken to look at a port only when the northbound row has changed, as its later versions
+ * do: what a daemon writes in its stead must not outlive the handover, however old the copy was
+ * that it was written from.
  */
 
 #include <glib.h>
@@ -31,7 +35,7 @@
 typedef enum { AT_NOBODY, AT_SRC, AT_DST } Where;
 
 /* `requested-chassis` as an abstract value.  OLD: what was there before the handover. */
-typedef enum { LIST_OLD, LIST_BOTH, LIST_SRC, LIST_DST, LIST_FOLLOWED } List;
+typedef enum { LIST_OLD, LIST_BOTH, LIST_TURNED, LIST_SRC, LIST_DST, LIST_FOLLOWED } List;
 
 typedef struct {
     guint8 list;    /* List */
@@ -41,12 +45,12 @@ typedef struct {
 } Nb;
 
 typedef struct {
-    guint8 list;      /* List, as northd saw it last */
+    guint8 list;      /* List, as northd (or a daemon in its stead) has resolved it */
     guint8 marked;    /* northd copies external_ids */
     guint8 main;      /* Where: Port_Binding.chassis */
     guint8 dst_added; /* additional_chassis */
-    guint8 src_added; /* only of an unpinned port that both claim: never */
-    guint8 opened;    /* options:additional-chassis-activated */
+    guint8 src_added;
+    guint8 opened; /* options:additional-chassis-activated */
 } Sb;
 
 typedef struct {
@@ -84,6 +88,7 @@ typedef struct {
     guint8 began;      /* the pre-plug has been committed */
     guint8 crashes;    /* still allowed */
     guint8 cms;        /* Cms */
+    guint8 northd_due; /* the northbound row has changed since northd looked at it */
 } World;
 
 /* Who owns the lists. */
@@ -128,10 +133,40 @@ static gboolean equal_world(gconstpointer a, gconstpointer b)
 
 static guint current;
 
-static void reach(const World *w, const char *step)
+/* What is explored at a time: a port with a floating IP, which doubles the lists that there are, is
+ * explored with one of the two databases being late, and then with the other. */
+static struct {
+    gboolean floats; /* the port has a floating IP */
+    gboolean nb_late, sb_late;
+} scope;
+
+static void settle(World *w, PfRole role, int extra);
+
+/* Gives the daemons what is not late. */
+static void catch_up(World *w)
 {
-    gpointer found = g_hash_table_lookup(index_of, w);
+    for (PfRole role = PF_ROLE_SOURCE; role <= PF_ROLE_DESTINATION; role++) {
+        Daemon *d = role == PF_ROLE_SOURCE ? &w->src : &w->dst;
+        if (!scope.nb_late) {
+            d->nb = w->nb;
+        }
+        if (!scope.sb_late) {
+            d->sb = w->sb;
+        }
+        settle(w, role, -1);
+    }
+}
+
+static void reach(const World *reached, const char *step)
+{
+    World caught_up = *reached;
+    const World *w = &caught_up;
     guint to;
+
+    if (!scope.nb_late || !scope.sb_late) {
+        catch_up(&caught_up);
+    }
+    gpointer found = g_hash_table_lookup(index_of, w);
 
     if (found) {
         to = GPOINTER_TO_UINT(found) - 1;
@@ -156,6 +191,8 @@ static PfListKind kind_of(const World *w, guint8 list)
     switch ((List)list) {
     case LIST_BOTH:
         return PF_LIST_BOTH;
+    case LIST_TURNED:
+        return PF_LIST_TURNED;
     case LIST_SRC:
         return PF_LIST_SRC;
     case LIST_DST:
@@ -165,6 +202,11 @@ static PfListKind kind_of(const World *w, guint8 list)
     default:
         return w->old_is_pin ? PF_LIST_DST : PF_LIST_FOREIGN;
     }
+}
+
+static gboolean names_both(guint8 list)
+{
+    return list == LIST_BOTH || list == LIST_TURNED;
 }
 
 static Daemon *daemon_of(World *w, PfRole role)
@@ -188,7 +230,9 @@ static void settle(World *w, PfRole role, int extra)
         .sb_on_src = d->sb.main == AT_SRC,
         .sb_on_dst = d->sb.main == AT_DST,
         .sb_dst_added = d->sb.dst_added,
-        .sb_any_added = d->sb.dst_added || d->sb.list == LIST_BOTH,
+        .sb_src_added = d->sb.src_added,
+        .sb_any_added = d->sb.dst_added || d->sb.src_added || names_both(d->sb.list),
+        .sb_list = kind_of(w, d->sb.list),
         .sb_dst_opened = d->sb.opened,
         .ovs_claimed = role == PF_ROLE_SOURCE ? w->src_claims : w->dst_iface,
         .ovs_released = role == PF_ROLE_SOURCE && w->src_iface && !w->src_claims,
@@ -253,6 +297,8 @@ static PfEvent answer(const World *w, PfRole role)
         }
     }
     switch ((Phase)w->phase) {
+    case M_COPY:
+        return w->src.state == PF_SRC_OPEN ? PF_EV_GUEST_UNPAUSED : PF_N_EVENTS;
     case M_PAUSED:
     case M_RUNS:
         return PF_EV_GUEST_PAUSED;
@@ -293,6 +339,12 @@ static void nb_write(const World *w, PfRole role, PfWrite write)
         case PF_WRITE_MARK:
             n.nb.resumed = 1;
             break;
+        case PF_WRITE_TURN:
+            n.nb.list = LIST_TURNED;
+            break;
+        case PF_WRITE_TURN_BACK:
+            n.nb.list = LIST_BOTH;
+            break;
         case PF_WRITE_COLLAPSE:
             n.nb.list = LIST_DST;
             n.nb.twice = 0;
@@ -316,7 +368,31 @@ static void nb_write(const World *w, PfRole role, PfWrite write)
     } else {
         return;
     }
+    n.northd_due |= n.nb.list != w->nb.list || n.nb.marked != w->nb.marked;
     reach(&n, "northbound write");
+}
+
+/* A daemon does northd's work, by its copies of both rows; the southbound one is verified. */
+static void hasten(const World *w, const Daemon *d, guint goals)
+{
+    PfListKind list = kind_of(w, d->nb.list), now = kind_of(w, d->sb.list);
+    gboolean dst_first = list == PF_LIST_TURNED;
+    Where first = dst_first ? AT_DST : AT_SRC, second = dst_first ? AT_SRC : AT_DST;
+    gboolean bound = d->sb.main == first || (dst_first ? d->sb.dst_added : d->sb.src_added);
+
+    if (!d->nb.marked || !d->sb.marked || memcmp(&d->sb, &w->sb, sizeof w->sb) != 0 ||
+        !pf_plan_hastens(goals, now, list) || !bound) {
+        return;
+    }
+    World n = *w;
+    n.sb.list = d->nb.list;
+    if (names_both(d->nb.list) && n.sb.main == second) {
+        n.sb.main = AT_NOBODY;
+    }
+    if (list != PF_LIST_TURNED) {
+        n.sb.opened = 0;
+    }
+    reach(&n, "hasten");
 }
 
 static void goals(const World *w, PfRole role)
@@ -330,7 +406,7 @@ static void goals(const World *w, PfRole role)
         reach(&n, "left to the CMS");
     } else if ((g & PF_GOAL_PREPLUG) && !w->nb.marked && w->nb.list == LIST_OLD) {
         n.nb = (Nb){.list = LIST_BOTH, .marked = 1};
-        n.began = 1;
+        n.began = n.northd_due = 1;
         reach(&n, "pre-plug");
     }
     /* Both only while northd has the destination as an additional chassis. */
@@ -356,6 +432,14 @@ static void goals(const World *w, PfRole role)
         n.src_claims = 1;
         settle(&n, PF_ROLE_SOURCE, -1);
         reach(&n, "reclaim");
+    }
+    hasten(w, d, g);
+    if (scope.floats && (g & PF_GOAL_TURN) &&
+        (d->sb.main == AT_DST || (d->sb.dst_added && d->sb.opened))) {
+        nb_write(w, role, PF_WRITE_TURN);
+    }
+    if (g & PF_GOAL_TURN_BACK) {
+        nb_write(w, role, PF_WRITE_TURN_BACK);
     }
     if (g & PF_GOAL_MARK) {
         nb_write(w, role, PF_WRITE_MARK);
@@ -600,15 +684,17 @@ static void step_cms(const World *w)
     }
     if (w->nb.list == LIST_OLD && w->phase == M_PREPARE) {
         n.nb.list = LIST_BOTH;
-        n.began = 1;
+        n.began = n.northd_due = 1;
         reach(&n, "the CMS names both");
     }
     if (w->nb.list == LIST_BOTH && ran) {
         n.nb.list = LIST_DST;
+        n.northd_due = 1;
         reach(&n, "the CMS names the destination alone");
     }
     if (w->nb.list == LIST_BOTH && failed) {
         n.nb.list = LIST_SRC;
+        n.northd_due = 1;
         reach(&n, "the CMS names the source alone");
     }
 }
@@ -621,21 +707,22 @@ static gboolean may_bind(const World *w, Where who, gboolean *as_main)
     gboolean open_to_all = (list == LIST_OLD || list == LIST_FOLLOWED) && !w->old_is_pin;
     Where first = AT_SRC;
 
-    if (list == LIST_DST || (list == LIST_FOLLOWED && w->old_is_pin)) {
+    if (list == LIST_DST || list == LIST_TURNED || (list == LIST_FOLLOWED && w->old_is_pin)) {
         first = AT_DST;
     }
     *as_main = open_to_all || who == first;
-    return *as_main || (who == AT_DST && list == LIST_BOTH);
+    return *as_main || names_both(list);
 }
 
 static void step_ovn(const World *w)
 {
     World n = *w;
 
-    if (w->sb.list != w->nb.list || w->sb.marked != w->nb.marked) {
+    if (w->northd_due) {
+        n.northd_due = 0;
         n.sb.list = w->nb.list;
         n.sb.marked = w->nb.marked;
-        if (n.sb.list != LIST_BOTH) {
+        if (!names_both(n.sb.list)) {
             n.sb.opened = 0; /* northd keeps the flag only with an additional chassis */
         }
         reach(&n, "northd");
@@ -652,6 +739,7 @@ static void step_ovn(const World *w)
         gboolean as_main;
         gboolean may = claims && may_bind(w, who, &as_main);
         n = *w;
+        guint8 *added = who == AT_SRC ? &n.sb.src_added : &n.sb.dst_added;
         if (may && as_main) {
             /* An unpinned port is taken from the other: the tug of war of the baseline.  It ends
              * when one of the two interfaces goes; to keep the graph finite a chassis takes it
@@ -659,16 +747,12 @@ static void step_ovn(const World *w)
             if (w->sb.main == AT_NOBODY) {
                 n.sb.main = (guint8)who;
             }
-            if (who == AT_DST) {
-                n.sb.dst_added = 0;
-            }
+            *added = 0;
         } else {
             if (w->sb.main == who) {
                 n.sb.main = AT_NOBODY;
             }
-            if (who == AT_DST) {
-                n.sb.dst_added = (guint8)may;
-            }
+            *added = (guint8)may;
         }
         reach(&n,
               who == AT_SRC ? "ovn-controller at the source" : "ovn-controller at the destination");
@@ -688,8 +772,8 @@ static gboolean at_rest(const World *w)
                    cms_has_begun(w, PF_ROLE_SOURCE) || cms_has_begun(w, PF_ROLE_DESTINATION))) {
         return FALSE;
     }
-    return over && taken_up && !w->nb.marked && !w->sb.marked && w->sb.list == w->nb.list &&
-           w->src.up && w->dst.up && memcmp(&w->src.nb, &w->nb, sizeof(Nb)) == 0 &&
+    return over && taken_up && !w->nb.marked && !w->sb.marked && !w->northd_due && w->src.up &&
+           w->dst.up && memcmp(&w->src.nb, &w->nb, sizeof(Nb)) == 0 &&
            memcmp(&w->dst.nb, &w->nb, sizeof(Nb)) == 0 &&
            (w->src.state == PF_STATE_INVALID || pf_state_info((PfState)w->src.state)->ended) &&
            (w->dst.state == PF_STATE_INVALID || pf_state_info((PfState)w->dst.state)->ended);
@@ -729,7 +813,8 @@ static gboolean promise_holds(const World *w)
     if (!w->began) {
         return TRUE; /* no daemon when libvirt called: what happens then is libvirt's and OVN's */
     }
-    if (w->sb.dst_added || w->sb.opened || w->nb.resumed) {
+    if (w->sb.list != w->nb.list || w->sb.dst_added || w->sb.src_added || w->sb.opened ||
+        w->nb.resumed) {
         return FALSE;
     }
     if (w->src_iface && !w->src_claims && w->phase != M_SPLIT) {
@@ -764,15 +849,15 @@ static void print_world(guint at)
     const World *w = g_ptr_array_index(worlds, at);
     const Came *c = &g_array_index(how_came, Came, at);
     static const char *const where[] = {"-", "src", "dst"};
-    static const char *const lists[] = {"old", "both", "src", "dst", "followed"};
+    static const char *const lists[] = {"old", "both", "turned", "src", "dst", "followed"};
     static const char *const phases[] = {"prepare", "gate",    "copy",   "paused", "runs",
                                          "left",    "failing", "failed", "split",  "dead"};
-    g_printerr("%-36s migration=%s nb=%s%s%s sb=%s%s main=%s%s%s src=%s%s dst=%s%s src-if=%d%d "
+    g_printerr("%-36s migration=%s nb=%s%s%s sb=%s%s main=%s%s%s%s src=%s%s dst=%s%s src-if=%d%d "
                "dst-if=%d\n",
                c->step, phases[w->phase], lists[w->nb.list], w->nb.marked ? "+marker" : "",
                w->nb.resumed ? "+resumed" : "", lists[w->sb.list], w->sb.marked ? "+marker" : "",
-               where[w->sb.main], w->sb.dst_added ? "+dst" : "", w->sb.opened ? "+open" : "",
-               w->src.up ? "" : "down:", pf_state_name(w->src.state),
+               where[w->sb.main], w->sb.dst_added ? "+dst" : "", w->sb.src_added ? "+src" : "",
+               w->sb.opened ? "+open" : "", w->src.up ? "" : "down:", pf_state_name(w->src.state),
                w->dst.up ? "" : "down:", pf_state_name(w->dst.state), w->src_iface, w->src_claims,
                w->dst_iface);
 }
@@ -811,7 +896,7 @@ static void explore(gboolean pin, guint crashes, Cms cms)
     first.cms = (guint8)cms;
     if (cms == CMS_FIRST) {
         first.nb.list = LIST_BOTH;
-        first.began = 1;
+        first.began = first.northd_due = 1;
     }
     first.dst.state = (guint8)pf_handover_first(
         PF_ROLE_DESTINATION, cms == CMS_NOT_YET ? PF_ORIGIN_HOOK_CMS : PF_ORIGIN_HOOK);
@@ -881,20 +966,29 @@ static void explore(gboolean pin, guint crashes, Cms cms)
     g_array_unref(how_came);
 }
 
-static void test_unpinned(void)
+static void test_plain(gconstpointer pin)
 {
-    explore(FALSE, 0, CMS_NONE);
-    explore(FALSE, 1, CMS_NONE);
+    scope.floats = FALSE;
+    scope.nb_late = scope.sb_late = TRUE;
+    explore(pin != NULL, 0, CMS_NONE);
+    explore(pin != NULL, 1, CMS_NONE);
 }
 
-static void test_pinned(void)
+static void test_floating(gconstpointer pin)
 {
-    explore(TRUE, 0, CMS_NONE);
-    explore(TRUE, 1, CMS_NONE);
+    scope.floats = TRUE;
+    for (guint late = 0; late < 2; late++) {
+        scope.nb_late = late == 0;
+        scope.sb_late = late == 1;
+        explore(pin != NULL, 0, CMS_NONE);
+        explore(pin != NULL, 1, CMS_NONE);
+    }
 }
 
 static void test_cms(void)
 {
+    scope.floats = FALSE;
+    scope.nb_late = scope.sb_late = TRUE;
     for (guint crashes = 0; crashes <= 2; crashes++) {
         explore(TRUE, crashes, CMS_FIRST);
         explore(TRUE, crashes, CMS_NOT_YET);
@@ -903,9 +997,13 @@ static void test_cms(void)
 
 int main(int argc, char **argv)
 {
+    static const int pinned = 1;
+
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/model/port-not-pinned", test_unpinned);
-    g_test_add_func("/model/port-pinned-to-the-source", test_pinned);
+    g_test_add_data_func("/model/port-not-pinned", NULL, test_plain);
+    g_test_add_data_func("/model/port-pinned-to-the-source", &pinned, test_plain);
+    g_test_add_data_func("/model/floating-ip/port-not-pinned", NULL, test_floating);
+    g_test_add_data_func("/model/floating-ip/port-pinned-to-the-source", &pinned, test_floating);
     g_test_add_func("/model/lists-of-a-cms", test_cms);
     return g_test_run();
 }

@@ -65,6 +65,7 @@ static void test_info(void)
         }
         /* Goals that contradict each other. */
         g_assert_false((info->goals & PF_GOAL_OPEN) && (info->goals & PF_GOAL_CLOSE));
+        g_assert_false((info->goals & PF_GOAL_TURN) && (info->goals & PF_GOAL_TURN_BACK));
         g_assert_false((info->goals & PF_GOAL_RELEASE) && (info->goals & PF_GOAL_RECLAIM));
         g_assert_false((info->goals & PF_GOAL_COLLAPSE) && (info->goals & PF_GOAL_ROLL_BACK));
         g_assert_false((info->goals & PF_GOAL_FOLLOW) && (info->goals & PF_GOAL_PUT_BACK));
@@ -127,7 +128,9 @@ static gboolean plausible(guint64 facts)
         n += (facts & FACT(lists[i])) != 0;
     }
     return n <= 1 && (!(facts & FACT(PF_EV_LIST_RESUMED)) || (facts & FACT(PF_EV_LIST_BOTH))) &&
+           (!(facts & FACT(PF_EV_LIST_TURNED)) || (facts & FACT(PF_EV_LIST_BOTH))) &&
            !((facts & FACT(PF_EV_PORTS_OPEN)) && (facts & FACT(PF_EV_PORTS_SHUT))) &&
+           !((facts & FACT(PF_EV_LIST_TURNED)) && (facts & FACT(PF_EV_PORTS_SHUT))) &&
            (!(facts & FACT(PF_EV_ONLY_SRC)) || (facts & FACT(PF_EV_LIST_SRC))) &&
            (!(facts & FACT(PF_EV_ONLY_DST)) || (facts & FACT(PF_EV_LIST_DST)));
 }
@@ -144,10 +147,10 @@ static void count_visit(PfState from, PfState to, PfEvent why, gpointer data)
 static void test_settles(void)
 {
     static const PfEvent facts_events[] = {
-        PF_EV_LIST_BOTH,    PF_EV_LIST_RESUMED, PF_EV_LIST_DST,    PF_EV_LIST_SRC,
-        PF_EV_LIST_FOREIGN, PF_EV_MARKER_LOST,  PF_EV_MARKER_GONE, PF_EV_PORTS_READY,
-        PF_EV_PORTS_OPEN,   PF_EV_PORTS_SHUT,   PF_EV_SOURCE_FREE, PF_EV_ONLY_DST,
-        PF_EV_ONLY_SRC,     PF_EV_IFACE_GONE,
+        PF_EV_LIST_BOTH,   PF_EV_LIST_TURNED,  PF_EV_LIST_RESUMED, PF_EV_LIST_DST,
+        PF_EV_LIST_SRC,    PF_EV_LIST_FOREIGN, PF_EV_MARKER_LOST,  PF_EV_MARKER_GONE,
+        PF_EV_PORTS_READY, PF_EV_PORTS_OPEN,   PF_EV_PORTS_SHUT,   PF_EV_SOURCE_FREE,
+        PF_EV_ONLY_DST,    PF_EV_ONLY_SRC,     PF_EV_IFACE_GONE,
     };
     guint cases = 0;
     for (guint bits = 0; bits < 1u << G_N_ELEMENTS(facts_events); bits++) {
@@ -266,6 +269,25 @@ static void test_twice(void)
     g_assert_true(pf_runs_twice(PF_SRC_UNDO_WAIT, PF_EV_GUEST_BACK, &dst_too, 1));
     g_assert_false(pf_runs_twice(PF_SRC_UNDO_WAIT, PF_EV_GUEST_BACK, &src_too, 1));
     g_assert_false(pf_runs_twice(PF_SRC_UNDO_WAIT, PF_EV_GUEST_LEFT, &dst_too, 1));
+}
+
+/* Somebody resumes the guest at the source in the middle of it all: what has been given to the
+ * destination comes back first, and a source that finds it given away asks where the guest is. */
+static void test_turned(void)
+{
+    const Step back[] = {
+        {PF_EV_GUEST_PAUSED, PF_SRC_OPEN},    {PF_EV_LIST_TURNED, PF_SRC_OPEN},
+        {PF_EV_GUEST_UNPAUSED, PF_SRC_CLOSE}, {PF_EV_PORTS_SHUT, PF_SRC_WATCH},
+        {PF_EV_LIST_TURNED, PF_SRC_OPEN},
+    };
+    walk(PF_SRC_WATCH, back, G_N_ELEMENTS(back));
+    g_assert_true(pf_state_info(PF_SRC_OPEN)->goals & PF_GOAL_TURN);
+    g_assert_true(pf_state_info(PF_SRC_CLOSE)->goals & PF_GOAL_TURN_BACK);
+    g_assert_true(pf_state_info(PF_DST_RUNNING)->goals & PF_GOAL_TURN);
+    /* As long as nobody has said that it is gone for good, it can come back. */
+    g_assert_false(pf_state_info(PF_SRC_WATCH)->goals & PF_GOAL_TURN);
+    g_assert_false(pf_state_info(PF_DST_READY)->goals & PF_GOAL_TURN);
+    g_assert_false(pf_state_info(PF_DST_OPEN)->goals & PF_GOAL_TURN);
 }
 
 static void test_refused(void)
@@ -407,6 +429,33 @@ static void test_facts_of_one_chassis(void)
     g_assert_false(pf_facts(PF_ROLE_SOURCE, &all_live, &port, 1) & FACT(PF_EV_ONLY_SRC));
 }
 
+static void test_facts_of_turned_ports(void)
+{
+    PfPortFacts port = preplugged;
+    port.nb_list = PF_LIST_TURNED;
+    guint64 facts = pf_facts(PF_ROLE_SOURCE, &all_live, &port, 1);
+    g_assert_true(facts & FACT(PF_EV_LIST_BOTH));
+    g_assert_true(facts & FACT(PF_EV_LIST_TURNED));
+    /* Not yet in the southbound database, but it will be. */
+    g_assert_false(facts & FACT(PF_EV_PORTS_SHUT));
+
+    port.sb_on_src = FALSE;
+    port.sb_on_dst = port.sb_src_added = TRUE;
+    port.nb_resumed = TRUE;
+    facts = pf_facts(PF_ROLE_SOURCE, &all_live, &port, 1);
+    g_assert_true(facts & FACT(PF_EV_LIST_RESUMED));
+    /* The source has it as an additional chassis still. */
+    g_assert_false(facts & FACT(PF_EV_SOURCE_FREE));
+    port.sb_src_added = FALSE;
+    facts = pf_facts(PF_ROLE_SOURCE, &all_live, &port, 1);
+    g_assert_true(facts & FACT(PF_EV_SOURCE_FREE));
+    /* Turned back: shut only when the destination is no longer the main one. */
+    port.nb_list = PF_LIST_BOTH;
+    g_assert_false(pf_facts(PF_ROLE_SOURCE, &all_live, &port, 1) & FACT(PF_EV_PORTS_SHUT));
+    port.sb_on_dst = FALSE;
+    g_assert_true(pf_facts(PF_ROLE_SOURCE, &all_live, &port, 1) & FACT(PF_EV_PORTS_SHUT));
+}
+
 static void test_facts_without_marker(void)
 {
     PfPortFacts port = {0};
@@ -435,9 +484,11 @@ int main(int argc, char **argv)
     g_test_add_func("/handover/cms", test_cms);
     g_test_add_func("/handover/cms-back", test_cms_back);
     g_test_add_func("/handover/cms-silent", test_cms_silent);
+    g_test_add_func("/handover/turned", test_turned);
     g_test_add_func("/facts/dead-databases", test_facts_of_dead_databases);
     g_test_add_func("/facts/all-ports", test_facts_of_all_ports);
     g_test_add_func("/facts/one-chassis", test_facts_of_one_chassis);
+    g_test_add_func("/facts/turned-ports", test_facts_of_turned_ports);
     g_test_add_func("/facts/no-marker", test_facts_without_marker);
     return g_test_run();
 }

@@ -204,7 +204,7 @@ static void test_verdicts(void)
 {
     for (guint write = 0; write < PF_N_WRITES; write++) {
         for (guint role = 0; role <= PF_ROLE_DESTINATION; role++) {
-            for (guint kind = 0; kind <= PF_LIST_DST; kind++) {
+            for (guint kind = 0; kind < PF_N_LISTS; kind++) {
                 for (guint flags = 0; flags < 4; flags++) {
                     gboolean resumed = flags & 1, overridden = (flags & 2) != 0;
                     PfVerdict v = pf_plan_decide((PfWrite)write, (PfRole)role, (PfListKind)kind,
@@ -222,7 +222,8 @@ static void test_verdicts(void)
                         g_assert_cmpint(v, ==, PF_VERDICT_CONFLICT);
                     }
                     /* A handover ends only from a list of one chassis. */
-                    if ((write == PF_WRITE_PUT_BACK && kind == PF_LIST_BOTH) ||
+                    if ((write == PF_WRITE_PUT_BACK &&
+                         (kind == PF_LIST_BOTH || kind == PF_LIST_TURNED)) ||
                         (write == PF_WRITE_FOLLOW && kind == PF_LIST_SRC)) {
                         g_assert_cmpint(v, ==, PF_VERDICT_CONFLICT);
                     }
@@ -232,6 +233,60 @@ static void test_verdicts(void)
     }
 }
 
+/* Both are named all the way; only their order changes, and only between them. */
+static void test_turn(void)
+{
+    g_autoptr(GHashTable) options = table(NULL, NULL);
+    g_autoptr(GHashTable) ids = table(NULL, NULL);
+    g_autoptr(GHashTable) both =
+        table("requested-chassis", "hv1,hv2", "activation-strategy", "rarp", NULL);
+    g_autoptr(GHashTable) turned =
+        table("requested-chassis", "hv2,hv1", "activation-strategy", "rarp", NULL);
+    g_autoptr(GHashTable) source = table("requested-chassis", "hv1", NULL);
+    PfRow row = {options, ids};
+
+    preplug(&row);
+    g_assert_cmpint(write_row(&row, PF_WRITE_TURN_BACK, PF_ROLE_SOURCE), ==, PF_VERDICT_NOTHING);
+    g_assert_cmpint(write_row(&row, PF_WRITE_TURN, PF_ROLE_SOURCE), ==, PF_VERDICT_CHANGE);
+    assert_table(options, turned);
+    g_assert_cmpint(pf_plan_kind(&row, &ends), ==, PF_LIST_TURNED);
+    g_assert_cmpint(write_row(&row, PF_WRITE_TURN, PF_ROLE_DESTINATION), ==, PF_VERDICT_NOTHING);
+    g_assert_cmpint(write_row(&row, PF_WRITE_TURN_BACK, PF_ROLE_SOURCE), ==, PF_VERDICT_CHANGE);
+    assert_table(options, both);
+
+    /* Not once the destination has said that the guest runs there. */
+    write_row(&row, PF_WRITE_TURN, PF_ROLE_SOURCE);
+    write_row(&row, PF_WRITE_MARK, PF_ROLE_DESTINATION);
+    g_assert_cmpint(write_row(&row, PF_WRITE_TURN_BACK, PF_ROLE_SOURCE), ==, PF_VERDICT_CONFLICT);
+    g_assert_cmpint(write_row(&row, PF_WRITE_ROLL_BACK, PF_ROLE_DESTINATION), ==,
+                    PF_VERDICT_CHANGE);
+    assert_table(options, source);
+    g_assert_cmpint(write_row(&row, PF_WRITE_TURN, PF_ROLE_SOURCE), ==, PF_VERDICT_CONFLICT);
+}
+
+/* A copy may be old: northd is never replaced where that could undo what it has done already. */
+static void test_hastens(void)
+{
+    static const guint all = G_MAXUINT;
+    guint n = 0;
+
+    for (guint from = 0; from < PF_N_LISTS; from++) {
+        for (guint to = 0; to < PF_N_LISTS; to++) {
+            gboolean hastens = pf_plan_hastens(all, (PfListKind)from, (PfListKind)to);
+            if (hastens) {
+                g_assert_true(from == PF_LIST_BOTH || from == PF_LIST_TURNED);
+                n++;
+            }
+            g_assert_false(pf_plan_hastens(0, (PfListKind)from, (PfListKind)to));
+        }
+    }
+    g_assert_cmpuint(n, ==, 3);
+    g_assert_true(pf_plan_hastens(PF_GOAL_TURN, PF_LIST_BOTH, PF_LIST_TURNED));
+    g_assert_false(pf_plan_hastens(PF_GOAL_TURN, PF_LIST_TURNED, PF_LIST_BOTH));
+    g_assert_true(pf_plan_hastens(PF_GOAL_TURN_BACK, PF_LIST_TURNED, PF_LIST_BOTH));
+    g_assert_true(pf_plan_hastens(PF_GOAL_ROLL_BACK, PF_LIST_TURNED, PF_LIST_SRC));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -239,5 +294,7 @@ int main(int argc, char **argv)
     g_test_add_func("/plan/foreign", test_foreign);
     g_test_add_func("/plan/busy", test_busy);
     g_test_add_func("/plan/verdicts", test_verdicts);
+    g_test_add_func("/plan/turn", test_turn);
+    g_test_add_func("/plan/hastens", test_hastens);
     return g_test_run();
 }
