@@ -133,11 +133,11 @@ static gboolean equal_world(gconstpointer a, gconstpointer b)
 
 static guint current;
 
-/* What is explored at a time: a port with a floating IP, which doubles the lists that there are, is
- * explored with one of the two databases being late, and then with the other. */
+/* What is explored at a time: a port with a floating IP has many more states, and not all copies
+ * are late at the same time then. */
 static struct {
     gboolean floats; /* the port has a floating IP */
-    gboolean nb_late, sb_late;
+    gboolean nb_late[2], sb_late[2]; /* the copies of the daemon in a role */
 } scope;
 
 static void settle(World *w, PfRole role, int extra);
@@ -147,10 +147,10 @@ static void catch_up(World *w)
 {
     for (PfRole role = PF_ROLE_SOURCE; role <= PF_ROLE_DESTINATION; role++) {
         Daemon *d = role == PF_ROLE_SOURCE ? &w->src : &w->dst;
-        if (!scope.nb_late) {
+        if (!scope.nb_late[role]) {
             d->nb = w->nb;
         }
-        if (!scope.sb_late) {
+        if (!scope.sb_late[role]) {
             d->sb = w->sb;
         }
         settle(w, role, -1);
@@ -163,7 +163,7 @@ static void reach(const World *reached, const char *step)
     const World *w = &caught_up;
     guint to;
 
-    if (!scope.nb_late || !scope.sb_late) {
+    if (scope.floats) {
         catch_up(&caught_up);
     }
     gpointer found = g_hash_table_lookup(index_of, w);
@@ -969,7 +969,7 @@ static void explore(gboolean pin, guint crashes, Cms cms)
 static void test_plain(gconstpointer pin)
 {
     scope.floats = FALSE;
-    scope.nb_late = scope.sb_late = TRUE;
+    scope.nb_late[0] = scope.nb_late[1] = scope.sb_late[0] = scope.sb_late[1] = TRUE;
     explore(pin != NULL, 0, CMS_NONE);
     explore(pin != NULL, 1, CMS_NONE);
 }
@@ -977,18 +977,23 @@ static void test_plain(gconstpointer pin)
 static void test_floating(gconstpointer pin)
 {
     scope.floats = TRUE;
-    for (guint late = 0; late < 2; late++) {
-        scope.nb_late = late == 0;
-        scope.sb_late = late == 1;
+    scope.nb_late[0] = scope.nb_late[1] = TRUE;
+    scope.sb_late[0] = scope.sb_late[1] = FALSE;
+    explore(pin != NULL, 0, CMS_NONE);
+    explore(pin != NULL, 1, CMS_NONE);
+    scope.nb_late[0] = scope.nb_late[1] = FALSE;
+    for (PfRole late = PF_ROLE_SOURCE; late <= PF_ROLE_DESTINATION; late++) {
+        scope.sb_late[late] = TRUE;
         explore(pin != NULL, 0, CMS_NONE);
         explore(pin != NULL, 1, CMS_NONE);
+        scope.sb_late[late] = FALSE;
     }
 }
 
 static void test_cms(void)
 {
     scope.floats = FALSE;
-    scope.nb_late = scope.sb_late = TRUE;
+    scope.nb_late[0] = scope.nb_late[1] = scope.sb_late[0] = scope.sb_late[1] = TRUE;
     for (guint crashes = 0; crashes <= 2; crashes++) {
         explore(TRUE, crashes, CMS_FIRST);
         explore(TRUE, crashes, CMS_NOT_YET);
