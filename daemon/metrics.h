@@ -10,20 +10,20 @@
 /*
  * What is measured, for monitoring.  A handover measures itself (PfMeasures) as it goes on; when it
  * ends, its numbers go into the counters and histograms of the whole daemon (PfMetrics), which can
- * be looked at on the bus and in a file in Prometheus' text format, such as node_exporter's textfile
- * collector reads.  All times here are monotonic, in microseconds.
+ * be looked at on the bus and in a file in Prometheus' text format, such as node_exporter's
+ * textfile collector reads.  All times here are monotonic, in microseconds.
  */
 
 #define PF_UNKNOWN (-1)
 
 /* One handover's. */
 typedef struct {
-    gint64 gate_us;    /* how long libvirt's hook waited at the gate; PF_UNKNOWN: it did not */
-    gint64 open_us;    /* from libvirt's word that the guest stands still, or runs at the
-                        * destination, until this host had opened the port; PF_UNKNOWN: another
-                        * trigger, or the other host, was faster */
-    gint64 silence_us; /* how much later than the guest the network was there; 0: it was there
-                        * first; PF_UNKNOWN: never, or nobody told */
+    gint64 gate_us;     /* how long libvirt's hook waited at the gate; PF_UNKNOWN: it did not */
+    gint64 open_us;     /* from libvirt's word that the guest stands still, or runs at the
+                         * destination, until this host had opened the port; PF_UNKNOWN: another
+                         * trigger, or the other host, was faster */
+    gint64 silence_us;  /* how much later than the guest the network was there; 0: it was there
+                         * first; PF_UNKNOWN: never, or nobody told */
     const char *reason; /* the event that began the rollback; static; NULL: there was none */
 
     gint64 gate_since, opened_at; /* 0: not yet */
