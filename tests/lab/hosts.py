@@ -248,6 +248,10 @@ class Host:
 class Central(Host):
     """OVN's databases and northd."""
 
+    def __init__(self, lab, name, number):
+        super().__init__(lab, name, number)
+        self.sockets = {name: [f"/run/ovn/ovn{name}_db.sock"] for name in ("nb", "sb")}
+
     def start(self):
         self.shell("""
             ovsdb-tool create /var/lib/ovn/nb.db /usr/share/ovn/ovn-nb.ovsschema
@@ -272,7 +276,8 @@ class Central(Host):
             ready=lambda: self.exists("/run/ovn/ovn-northd.pid"))
 
     def _ctl(self, name, arguments, check, timeout):
-        command = [f"ovn-{name}ctl", f"--db=unix:/run/ovn/ovn{name}_db.sock", "--timeout=30"]
+        database = ",".join(f"unix:{path}" for path in self.sockets[name])
+        command = [f"ovn-{name}ctl", f"--db={database}", "--timeout=30"]
         return self.run([*command, *arguments], check=check, timeout=timeout).stdout.strip()
 
     def nbctl(self, *arguments, check=True, timeout=60):

@@ -269,9 +269,16 @@ class Lab:
     def _database(self, name, schema):
         with self._lock:
             if name not in self._databases:
-                path = self.central.path(f"/run/ovn/ovn{name}_db.sock")
-                self._databases[name] = Ovsdb(path, schema)
+                self._databases[name] = Ovsdb(
+                    schema, *[self.central.path(path) for path in self.central.sockets[name]])
             return self._databases[name]
+
+    def forget_databases(self):
+        """They are somewhere else from now on: central.sockets."""
+        with self._lock:
+            for database in self._databases.values():
+                database.close()
+            self._databases.clear()
 
     def nb(self):
         """The northbound database, for select()."""

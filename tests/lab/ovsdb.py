@@ -20,10 +20,10 @@ def _plain(value):
 
 
 class Ovsdb:
-    """A connection to a database server's Unix socket."""
+    """A connection to a database server's Unix socket, or to one of several."""
 
-    def __init__(self, path, database):
-        self._path = path
+    def __init__(self, database, *paths):
+        self._paths = paths
         self._database = database
         self._decoder = json.JSONDecoder()
         self._id = 0
@@ -32,9 +32,17 @@ class Ovsdb:
 
     def _connect(self):
         self._buffer = ""
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(10)
-        self._socket.connect(self._path)
+        for path in self._paths:
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.settimeout(10)
+            try:
+                self._socket.connect(path)
+            except OSError:
+                self._socket.close()
+                if path == self._paths[-1]:
+                    raise
+            else:
+                return
 
     def close(self):
         self._socket.close()

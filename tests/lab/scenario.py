@@ -145,7 +145,7 @@ def override(host, handover, method):
 
 def interfaces(host):
     """external_ids of all interfaces of a host's switch, by name."""
-    database = Ovsdb(host.path("/run/openvswitch/db.sock"), "Open_vSwitch")
+    database = Ovsdb("Open_vSwitch", host.path("/run/openvswitch/db.sock"))
     try:
         (rows,) = database.select(("Interface", [], ["name", "external_ids"]))
     finally:
@@ -245,6 +245,8 @@ class LabCase(unittest.TestCase):
     lab = None
     HYPERVISORS = 2
     PORTFERRY = True
+    # Who must have seen the last change: hv, or sb where not all hosts are up.
+    WAIT_FOR = "hv"
     longMessage = True
     maxDiff = None
 
@@ -517,7 +519,7 @@ class LabCase(unittest.TestCase):
             self.fail(f"{guest.name} on {host}, still wrong after {PATIENCE} s: "
                       + "; ".join(wrong))
         # What was on its way somewhere must not change it again.
-        self.lab.nbctl("--wait=hv", "--timeout=30", "sync")
+        self.lab.nbctl(f"--wait={self.WAIT_FOR}", "--timeout=30", "sync")
         self.assertEqual(self.complaints(guest, host, expected), [])
         if not check_guest:
             return

@@ -17,6 +17,8 @@ from lab.scenario import (  # noqa: E402
 
 class Hosts(LabCase):
 
+    WAIT_FOR = "sb"
+
     @classmethod
     def furnish(cls):
         cls.lab.add_switch("ls0")
@@ -45,8 +47,9 @@ class Hosts(LabCase):
     def boot_host(self, host):
         """Its disk is as it was, and nothing else."""
         host.shell("""
-            rm -f /run/ovn/*.pid /run/openvswitch/* /run/libvirt/libvirt-sock /run/libvirt/qemu/*
-            rm -f /run/dbus/* /run/systemd/journal/socket /run/portferry/* || true
+            rm -rf /run/ovn/* /run/openvswitch/* /run/libvirt /run/portferry
+            rm -rf /run/dbus/* /run/systemd/journal/socket
+            mkdir /run/libvirt
             ip link set mgmt0 up; ip link set phys0 up
         """)
         for name in ("journal", "dbus", "ovsdb", "vswitchd", "ovn-controller", "libvirtd"):
@@ -71,7 +74,12 @@ class Hosts(LabCase):
         source.virsh("domjobabort", self.guest.name)
         os.killpg(migration.process.pid, signal.SIGKILL)
         self.assertFalse(migration.wait(PATIENCE).ok)
-        # Nobody else is there to end it.
+        # OVN does not know that the host is dead; until somebody says so, that is shown.
+        here = self.wait_for_phase(source, self.guest, "rollback")
+        self.assertIn("only chassis", here.waiting)
+        self.assertEqual(self.lab.binding(self.nic.port)["chassis"], source.chassis)
+        self.assert_answers(self.guest)
+        self.lab.sbctl("chassis-del", destination.chassis)
         self.assert_settled(self.guest, source, before)
         self.assert_handover(source, self.guest, "source", "undone")
         self.boot_host(destination)
