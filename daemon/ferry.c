@@ -5,14 +5,13 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "announce.h"
 #include "crash.h"
 #include "error.h"
 #include "facts.h"
-#include "floating.h"
 #include "guest.h"
 #include "log.h"
 #include "message-ids.h"
+#include "residence.h"
 #include "tap.h"
 #include "text.h"
 #include "waiting.h"
@@ -43,13 +42,6 @@ typedef enum {
     BARRIER_WAITING,
 } Barrier;
 
-/* Whether this host is the main chassis of all ports; it alone serves their floating IPs. */
-typedef enum {
-    RESIDENCE_UNKNOWN,
-    RESIDENCE_AWAY,
-    RESIDENCE_HERE,
-} Residence;
-
 struct PfFerry {
     const PfFerryEnv *env; /* NULL: forgotten; only answers that are still under way hold it */
     PfRole role;
@@ -77,11 +69,8 @@ struct PfFerry {
     Barrier barrier;
     gint64 barrier_cfg;
 
-    GPtrArray *floating; /* the ports' floating IPs, PfFloating; NULL: not known yet */
-    gboolean floating_asked;
-    Residence residence;
+    PfResidence *residence;
     gboolean hasten_refused;
-    PfAnnouncement *announcement;
 
     PfDomainPolicy policy; /* the domain's own */
 
@@ -129,7 +118,6 @@ static void ferry_clear(gpointer data)
     g_hash_table_unref(f->said);
     g_free(f->waiting);
     pf_domain_policy_clear(&f->policy);
-    g_clear_pointer(&f->floating, g_ptr_array_unref);
 }
 
 /* Whatever is under way holds the ferry until its answer has come. */
@@ -653,81 +641,17 @@ static void empty_taps(PfFerry *f)
 
 /* ---- floating IPs ---- */
 
-static void have_floating(const GPtrArray *found, const GError *error, gpointer data)
+static void on_floating_found(gpointer data)
 {
     PfFerry *f = data;
-
-    f->floating_asked = FALSE;
-    if (f->env && !pf_ferry_is_ended(f)) {
-        if (error) {
-            set_error(f, "looking for the ports' floating IPs", error);
-        } else {
-            f->floating = pf_floating_copy(found);
-            pf_ferry_look(f);
-        }
+    if (!pf_ferry_is_ended(f)) {
+        pf_ferry_look(f);
     }
-    let_go(f);
 }
 
-/* Once both databases know the handover, so that a guest that has none is not asked about. */
-static void find_floating(PfFerry *f)
+static void on_residence_failed(const char *what, const GError *error, gpointer data)
 {
-    const PfFerryEnv *env = f->env;
-
-    if (f->floating || f->floating_asked || f->n_ports == 0 || !f->facts[0].nb_marked ||
-        !f->facts[0].sb_marked) {
-        return;
-    }
-    f->floating_asked = TRUE;
-    pf_floating_find(env->nb, env->sb, (const char *const *)f->ports, WRITE_TIMEOUT_MS,
-                     have_floating, hold(f));
-}
-
-static gboolean has_floating(const PfFerry *f)
-{
-    return f->floating && f->floating->len > 0;
-}
-
-static void announcement_failed(const GError *error, gpointer data)
-{
-    set_error(data, "announcing the floating IPs, which ovn-controller does a second later", error);
-}
-
-static void announce(const GPtrArray *found, const GError *error, gpointer data)
-{
-    PfFerry *f = data;
-
-    if (f->env && f->env->ovs && f->residence == RESIDENCE_HERE) {
-        if (error) {
-            set_error(f, "looking for the ports' floating IPs", error);
-        } else if (found->len > 0) {
-            g_autofree char *socket = pf_ovs_get_openflow_socket(f->env->ovs);
-            g_clear_pointer(&f->announcement, pf_announcement_free);
-            f->announcement = pf_announcement_new(socket, found, announcement_failed, f);
-        }
-    }
-    let_go(f);
-}
-
-/* The network outside has to learn that the floating IPs have come here.  They may have been given
- * to others since they were found. */
-static void watch_residence(PfFerry *f)
-{
-    gboolean known = f->n_ports > 0, here = TRUE;
-
-    for (guint i = 0; i < f->n_ports; i++) {
-        const PfPortFacts *p = &f->facts[i];
-        known = known && p->sb_marked;
-        here = here && (f->role == PF_ROLE_SOURCE ? p->sb_on_src : p->sb_on_dst);
-    }
-    if (!known) {
-        return;
-    }
-    gboolean has_come = here && f->residence == RESIDENCE_AWAY;
-    f->residence = here ? RESIDENCE_HERE : RESIDENCE_AWAY;
-    if (has_come && has_floating(f)) {
-        pf_floating_check(f->env->nb, f->floating, WRITE_TIMEOUT_MS, announce, hold(f));
-    }
+    set_error(data, what, error);
 }
 
 /* ---- the machine ---- */
@@ -938,8 +862,7 @@ static void go_on(PfFerry *f, PfState before)
     if (f->held && !is_holdable(f)) {
         end_hold(f, 0);
     }
-    find_floating(f);
-    watch_residence(f);
+    pf_residence_look(f->residence, f->env->nb, f->env->sb, f->env->ovs, f->role, f->facts);
     answer_calls(f);
     if (pf_ferry_is_ended(f)) {
         stop(f);
@@ -1111,7 +1034,7 @@ static void pursue_turn(PfFerry *f)
             return;
         }
     }
-    if (has_floating(f)) {
+    if (pf_residence_has_floating(f->residence)) {
         pursue_northbound(f, PF_GOAL_TURN, PF_WRITE_TURN);
     }
 }
@@ -1531,6 +1454,9 @@ PfFerry *pf_ferry_new(const PfFerryEnv *env, const PfFerryStart *start)
     f->macs = start->macs ? g_strdupv((char **)start->macs) : NULL;
     f->facts = g_new0(PfPortFacts, f->n_ports);
     pf_measures_init(&f->measures);
+    f->residence =
+        pf_residence_new((const char *const *)f->ports,
+                         &(PfResidenceEvents){on_floating_found, on_residence_failed, f});
     f->guest = PF_N_EVENTS;
     f->override = PF_N_EVENTS;
     if (start->policy) {
@@ -1604,7 +1530,7 @@ void pf_ferry_free(PfFerry *f)
     for (guint i = 0; f->watching && i < f->n_ports; i++) {
         pf_sb_unwatch(f->env->sb, f->ports[i]);
     }
-    g_clear_pointer(&f->announcement, pf_announcement_free);
+    g_clear_pointer(&f->residence, pf_residence_free);
     f->env = NULL;
     let_go(f);
 }

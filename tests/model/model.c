@@ -136,7 +136,7 @@ static guint current;
 /* What is explored at a time: a port with a floating IP has many more states, and not all copies
  * are late at the same time then. */
 static struct {
-    gboolean floats; /* the port has a floating IP */
+    gboolean floats;                 /* the port has a floating IP */
     gboolean nb_late[2], sb_late[2]; /* the copies of the daemon in a role */
 } scope;
 

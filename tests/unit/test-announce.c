@@ -18,14 +18,14 @@ static const PfFloating v4 = {.port = (char *)"p",
 static void test_encode(void)
 {
     static const guint8 wanted[] = {
-        6,    13,   0,    122,  0,    0,    0,    0,    0xff, 0xff, 0xff, 0xff, 0,    48,   0, 0,
-        0,    1,    0,    12,   0x80, 0,    0,    4,    0xff, 0xff, 0xff, 0xfd, 0,    0,    0, 0,
-        0,    25,   0,    16,   0x80, 0,    0x04, 0x08, 0,    0,    0,    0,    0,    0,    1, 2,
-        0,    25,   0,    16,   0,    1,    0x1c, 0x04, 0,    0,    0,    3,    0,    0,    0, 0,
-        0xff, 0xff, 0,    16,   0,    0,    0x23, 0x20, 0,    14,   0xff, 0xf8, 8,    0,    0, 0,
-        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x52, 0x54, 0,    0x4c, 0,    4,    8,    6,    0, 1,
-        8,    0,    6,    4,    0,    1,    0x52, 0x54, 0,    0x4c, 0,    4,    198,  51,   100,
-        11,   0,    0,    0,    0,    0,    0,    198,  51,   100,  11};
+        6,    13,   0,    122,  0,    0,    0,    0,    0xff, 0xff, 0xff, 0xff, 0,   48, 0,   0,
+        0,    1,    0,    12,   0x80, 0,    0,    4,    0xff, 0xff, 0xff, 0xfd, 0,   0,  0,   0,
+        0,    25,   0,    16,   0x80, 0,    0x04, 0x08, 0,    0,    0,    0,    0,   0,  1,   2,
+        0,    25,   0,    16,   0,    1,    0x1c, 0x04, 0,    0,    0,    3,    0,   0,  0,   0,
+        0xff, 0xff, 0,    16,   0,    0,    0x23, 0x20, 0,    14,   0xff, 0xf8, 8,   0,  0,   0,
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x52, 0x54, 0,    0x4c, 0,    4,    8,   6,  0,   1,
+        8,    0,    6,    4,    0,    1,    0x52, 0x54, 0,    0x4c, 0,    4,    198, 51, 100, 11,
+        0,    0,    0,    0,    0,    0,    198,  51,   100,  11};
     g_autoptr(GByteArray) message = pf_announcement_encode(&v4);
 
     g_assert_cmpmem(message->data, message->len, wanted, sizeof wanted);
@@ -108,8 +108,7 @@ static void test_switch(gconstpointer refuses)
     g_timeout_add(refuses ? 10000 : 400, on_timeout, &peer);
     g_main_loop_run(peer.loop);
     if (refuses) {
-        g_assert_cmpstr(peer.failure, ==,
-                        "the switch refuses it: OpenFlow error type 2, code 7");
+        g_assert_cmpstr(peer.failure, ==, "the switch refuses it: OpenFlow error type 2, code 7");
     } else {
         g_assert_null(peer.failure);
         n = g_socket_receive(connection, (char *)buffer, sizeof buffer, NULL, NULL);
