@@ -157,7 +157,11 @@ class CmsTests:
         self.cms_ends(destination)
         self.lab.wait_bound(self.nic.port, destination)
         self.began = time.time_ns()
-        self.carry_beside_cms()
+        self.cms_begins(destination, source)
+        back = self.lab.migrate(self.guest, destination, source, timeout=PATIENCE * 2)
+        self.assertTrue(back.ok, back.error)
+        self.cms_ends(source)
+        self.assert_settled(self.guest, source, self.ports(self.guest))
 
     def kill(self, *hosts):
         for host in hosts:
