@@ -231,7 +231,7 @@ static void ferry_ended(PfFerry *ferry, gpointer data)
                 : state == PF_ENDED_UNDONE ? COUNT_UNDONE
                                            : COUNT_UNFINISHED]
         .value++;
-    pf_metrics_ended(m->metrics, view, pf_ferry_get_measures(ferry));
+    pf_metrics_ended(m->metrics, view, state, pf_ferry_get_measures(ferry));
     if (pf_ferry_get_role(ferry) == PF_ROLE_DESTINATION) {
         pf_runtime_set_incoming(view->uuid, NULL);
     }

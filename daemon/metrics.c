@@ -54,7 +54,8 @@ void pf_measures_look(PfMeasures *measures, gboolean open, gint64 guest_at)
 
 void pf_measures_visit(PfMeasures *measures, PfState to, PfEvent why)
 {
-    if (!measures->reason && (to == PF_DST_ROLLBACK || to == PF_SRC_ROLLBACK)) {
+    /* All states on the way back, and none else, refuse whoever waits at the gate. */
+    if (!measures->reason && pf_state_info(to)->gate == PF_GATE_REFUSE) {
         measures->reason = pf_event_name(why);
     }
 }
@@ -89,8 +90,8 @@ static const Histogram histograms[N_HISTOGRAMS] = {
 struct PfMetrics {
     const PfManagerView *view;
     guint open;
-    guint64 ended[2][2]; /* by role; rolled back or done */
-    GHashTable *reasons; /* "role reason" -> guint64 * */
+    guint64 ended[2][PF_N_STATES]; /* by role: whether destination; by the last state */
+    GHashTable *reasons;           /* "role reason" -> guint64 * */
     Histogram histograms[N_HISTOGRAMS];
 
     char *path; /* of the file, or NULL */
@@ -133,15 +134,14 @@ void pf_metrics_set_open(PfMetrics *m, guint open)
     m->open = open;
 }
 
-void pf_metrics_ended(PfMetrics *m, const PfHandoverView *view, const PfMeasures *measures)
+void pf_metrics_ended(PfMetrics *m, const PfHandoverView *view, PfState end,
+                      const PfMeasures *measures)
 {
     gboolean destination = g_strcmp0(view->role, pf_role_name(PF_ROLE_DESTINATION)) == 0;
-    gboolean done = g_strcmp0(view->outcome, pf_state_info(PF_ENDED_DONE)->phase) == 0;
 
-    m->ended[destination][done]++;
-    if (!done) {
-        char *key =
-            g_strdup_printf("%s %s", view->role, measures->reason ? measures->reason : "others");
+    m->ended[destination][end]++;
+    if (end == PF_ENDED_UNDONE) {
+        char *key = g_strdup_printf("%s %s", view->role, measures->reason);
         guint64 *n = g_hash_table_lookup(m->reasons, key);
         if (n) {
             g_free(key);
@@ -171,12 +171,14 @@ static void add_counters(const PfMetrics *m, Family family, PfMetricsSample samp
 
     family(name, "counter", "Handovers that have ended.", data);
     for (PfRole role = PF_ROLE_SOURCE; role <= PF_ROLE_DESTINATION; role++) {
-        for (int done = 0; done < 2; done++) {
-            PfState state = done ? PF_ENDED_DONE : PF_ENDED_UNDONE;
-            sample(name,
-                   (const char *const[]){"role", pf_role_name(role), "outcome",
-                                         pf_state_info(state)->phase, NULL},
-                   (double)m->ended[role == PF_ROLE_DESTINATION][done], data);
+        for (PfState state = PF_STATE_INVALID + 1; state < PF_N_STATES; state++) {
+            const PfStateInfo *info = pf_state_info(state);
+            if (info->ended) {
+                sample(
+                    name,
+                    (const char *const[]){"role", pf_role_name(role), "outcome", info->phase, NULL},
+                    (double)m->ended[role == PF_ROLE_DESTINATION][state], data);
+            }
         }
     }
 

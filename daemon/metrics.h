@@ -53,8 +53,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(PfMetrics, pf_metrics_free)
 
 /* How many handovers are open now. */
 void pf_metrics_set_open(PfMetrics *metrics, guint open);
-/* A handover has ended. */
-void pf_metrics_ended(PfMetrics *metrics, const PfHandoverView *view, const PfMeasures *measures);
+/* A handover has ended, in the state 'end'. */
+void pf_metrics_ended(PfMetrics *metrics, const PfHandoverView *view, PfState end,
+                      const PfMeasures *measures);
 
 /* Where to write the file, now and then, in a thread of its own; NULL: nowhere. */
 void pf_metrics_set_file(PfMetrics *metrics, const char *path);
