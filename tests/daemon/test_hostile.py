@@ -304,9 +304,9 @@ def test_flood():
             print(f"# {kind} by {user}: {sent} sent, {len(times)} answers meanwhile, the slowest "
                   f"after {max(times) * 1000:.0f} ms, then {after * 1000:.0f} ms; "
                   f"{before} KiB, {memory(host)} KiB")
-            assert sent > 5000, sent
-            assert max(*times, after) < 5, (kind, times)
-            assert memory(host) - before < 16 * 1024, (before, memory(host))
+            assert sent > 1000, sent
+            assert max(*times, after) < 20, (kind, times)
+            assert memory(host) - before < 64 * 1024, (before, memory(host))
         # It works as before.
         path = host.preplug(PORT)
         host.call("Rollback", path=path)
