@@ -42,6 +42,7 @@ struct PfAnnouncement {
     GSource *input;
     guint timer;
     guint sent;
+    GError *early_failure; /* to be told */
     PfAnnounceFailed failed;
     gpointer data;
 };
@@ -230,24 +231,14 @@ static gboolean on_timer(gpointer data)
 }
 
 /* Only later, so that nobody is called back by what he calls. */
-typedef struct {
-    PfAnnouncement *a;
-    GError *error;
-} Failure;
-
-static gboolean on_failure(gpointer data)
+static gboolean on_early_failure(gpointer data)
 {
-    Failure *failure = data;
-    failure->a->timer = 0;
-    fail(failure->a, failure->error);
+    PfAnnouncement *a = data;
+    g_autoptr(GError) error = g_steal_pointer(&a->early_failure);
+
+    a->timer = 0;
+    fail(a, error);
     return G_SOURCE_REMOVE;
-}
-
-static void failure_free(gpointer data)
-{
-    Failure *failure = data;
-    g_error_free(failure->error);
-    g_free(failure);
 }
 
 PfAnnouncement *pf_announcement_new(const char *socket, const GPtrArray *floating,
@@ -255,21 +246,19 @@ PfAnnouncement *pf_announcement_new(const char *socket, const GPtrArray *floatin
 {
     PfAnnouncement *a = g_new0(PfAnnouncement, 1);
     g_autoptr(GSocketAddress) address = g_unix_socket_address_new(socket);
-    GError *error = NULL;
 
     a->floating = pf_floating_copy(floating);
     a->failed = failed;
     a->data = data;
-    a->socket =
-        g_socket_new(G_SOCKET_FAMILY_UNIX, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_DEFAULT, &error);
+    a->socket = g_socket_new(G_SOCKET_FAMILY_UNIX, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_DEFAULT,
+                             &a->early_failure);
     if (a->socket) {
         g_socket_set_blocking(a->socket, FALSE);
     }
-    if (!a->socket || !g_socket_connect(a->socket, address, NULL, &error) || !send_all(a, &error)) {
-        g_prefix_error(&error, "%s: ", socket);
-        Failure *failure = g_new(Failure, 1);
-        *failure = (Failure){a, error};
-        a->timer = g_idle_add_full(G_PRIORITY_DEFAULT, on_failure, failure, failure_free);
+    if (!a->socket || !g_socket_connect(a->socket, address, NULL, &a->early_failure) ||
+        !send_all(a, &a->early_failure)) {
+        g_prefix_error(&a->early_failure, "%s: ", socket);
+        a->timer = g_idle_add_full(G_PRIORITY_DEFAULT, on_early_failure, a, NULL);
         return a;
     }
     a->timer = g_timeout_add(pauses_ms[a->sent++], on_timer, a);
@@ -284,6 +273,7 @@ void pf_announcement_free(PfAnnouncement *a)
     if (a) {
         stop(a);
         g_ptr_array_unref(a->floating);
+        g_clear_error(&a->early_failure);
         g_free(a);
     }
 }

@@ -206,7 +206,7 @@ static void test_verdicts(void)
         for (guint role = 0; role <= PF_ROLE_DESTINATION; role++) {
             for (guint kind = 0; kind < PF_N_LISTS; kind++) {
                 for (guint flags = 0; flags < 4; flags++) {
-                    gboolean resumed = flags & 1, overridden = (flags & 2) != 0;
+                    gboolean resumed = (flags & 1) != 0, overridden = (flags & 2) != 0;
                     PfVerdict v = pf_plan_decide((PfWrite)write, (PfRole)role, (PfListKind)kind,
                                                  resumed, overridden);
                     /* What a CMS has set is never changed. */
