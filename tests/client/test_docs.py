@@ -312,6 +312,22 @@ def test_links():
             assert os.path.exists(os.path.join(SOURCE, name)), (path, name)
 
 
+def test_endings_have_tests():
+    """Each row of the table names tests in the lab, and they exist."""
+    known = {}
+    rows = [line for line in read("docs/endings.md").splitlines()
+            if line.startswith("| ") and not line.startswith("| ending ")]
+    assert len(rows) > 40
+    for row in rows:
+        tests = re.findall(r"`(\w+) (\w+\.\w+)`", row.rstrip("| ").rpartition("|")[2])
+        assert tests, row
+        for module, name in tests:
+            if module not in known:
+                known[module] = output(sys.executable, f"{SOURCE}/tests/lab/test_{module}.py",
+                                       "--list", "--thorough").split()
+            assert name in known[module], (module, name)
+
+
 def test_meson_knows_the_languages():
     """The files are made with the program."""
     text = read("po/meson.build")
