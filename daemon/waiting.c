@@ -106,6 +106,19 @@ static char *describe_turn(const PfWaiting *w)
                                  : ", where the guest stays");
 }
 
+/* northd has taken the destination back, and its ovn-controller has not: it is dead, or was when
+ * the interface went, and then never sees to it again. */
+static gboolean is_abandoned(const PfWaiting *w)
+{
+    for (guint i = 0; i < w->n_ports; i++) {
+        const PfPortFacts *p = &w->facts[i];
+        if (p->nb_list == PF_LIST_SRC && p->sb_dst_added && !p->sb_dst_requested) {
+            return w->state == PF_DST_ROLLBACK || w->state == PF_SRC_ROLLBACK;
+        }
+    }
+    return FALSE;
+}
+
 char *pf_waiting_describe(const PfWaiting *w)
 {
     g_return_val_if_fail(w->state > PF_STATE_INVALID && w->state < PF_N_STATES, g_strdup(""));
@@ -136,6 +149,11 @@ char *pf_waiting_describe(const PfWaiting *w)
     }
     if (w->by_hand && (w->state == PF_SRC_RELEASE || w->state == PF_SRC_ORPHAN)) {
         return g_strdup("the guest's interfaces here to be removed");
+    }
+    if (is_abandoned(w)) {
+        return g_strdup("OVN to make the source the ports' only chassis: the destination's "
+                        "ovn-controller has to let go; if it does not, clear additional_chassis "
+                        "and additional_encap of the Port_Binding");
     }
     if ((w->state == PF_DST_READY || w->state == PF_CMS_READY) && !w->gate_passed) {
         return g_strdup("libvirt to start the guest's QEMU here");

@@ -120,6 +120,23 @@ static void test_cms(void)
     assert_says(&waiting, "southbound database, which is not connected");
 }
 
+static void test_abandoned(void)
+{
+    const char *const ports[] = {"p1"};
+    PfPortFacts facts = {.nb_list = PF_LIST_SRC, .sb_dst_added = TRUE, .sb_dst_requested = TRUE};
+    PfWaiting waiting = where(PF_SRC_ROLLBACK);
+
+    waiting.ports = ports;
+    waiting.facts = &facts;
+    waiting.n_ports = 1;
+    assert_says(&waiting, "this host the ports' only chassis");
+    facts.sb_dst_requested = FALSE;
+    assert_says(&waiting,
+                "the ports' only chassis: the destination's ovn-controller has to let go");
+    waiting.state = PF_DST_ROLLBACK;
+    assert_says(&waiting, "clear additional_chassis");
+}
+
 static void test_people(void)
 {
     PfWaiting waiting = where(PF_DST_READY);
@@ -148,5 +165,6 @@ int main(int argc, char **argv)
     g_test_add_func("/waiting/missing", test_missing);
     g_test_add_func("/waiting/cms", test_cms);
     g_test_add_func("/waiting/people", test_people);
+    g_test_add_func("/waiting/abandoned", test_abandoned);
     return g_test_run();
 }

@@ -144,6 +144,28 @@ class Soak(LabCase):
             host.virsh("resume", guest.name)
         return host
 
+    def help_out(self, guest):
+        """What portferry says that an operator has to do: see docs/endings.md."""
+        waiting = [handover.waiting for host in self.lab.hypervisors
+                   for handover in handovers(host, guest.uuid) if not handover.ended]
+        for nic in guest.nics:
+            if any("clear additional_chassis" in text for text in waiting):
+                self.lab.sbctl("clear", "Port_Binding", nic.port, "additional_chassis",
+                               "additional_encap")
+                self.helped += 1
+
+    # How long portferry has to do it by itself: longer than its deadlines.
+    ALONE_S = 30
+    helped = 0
+
+    def assert_right(self, guest, host, expected):
+        try:
+            wait_until(lambda: not self.complaints(guest, host, expected), "the right state",
+                       self.ALONE_S, interval=0.2)
+        except LabError:
+            self.help_out(guest)
+        self.assert_settled(guest, host, expected)
+
     def run_round(self, one, recoveries):
         self.began = time.time_ns()
         guest = self.guests[one.guest]
@@ -173,7 +195,7 @@ class Soak(LabCase):
         def right():
             places[guest.name] = here = self.wait_for_guest(guest)
             for each in self.guests:
-                self.assert_settled(each, places[each.name], before[each.name])
+                self.assert_right(each, places[each.name], before[each.name])
             for host in self.lab.hypervisors:
                 wait_connected(host)
                 for handover in handovers(host, guest.uuid, self.began):
@@ -227,7 +249,7 @@ def main():
     finally:
         Soak.take_down(failed=failed)
     print(f"1..{len(sizes)}")
-    print(f"# seed {seed}: {recoveries}")
+    print(f"# seed {seed}: {recoveries}; an operator helped {case.helped} times, as told")
     fifth = max(1, len(sizes) // 5)
     curve = [max(sizes[start:start + fifth]) for start in range(0, len(sizes), fifth)]
     print(f"# the largest daemon, in KiB, over time: {' '.join(map(str, curve))}")

@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from lab import courses, wait_until  # noqa: E402
-from lab.faults import libvirtd_killed  # noqa: E402
+from lab.faults import killed, libvirtd_killed  # noqa: E402
 from lab.lab import (  # noqa: E402
     RESUMED, RESUMED_MIGRATED, RESUMED_POSTCOPY, SUSPENDED, SUSPENDED_MIGRATED)
 from lab.scenario import (  # noqa: E402
@@ -135,6 +135,28 @@ class Before(Failures):
         self.assertFalse(migration.wait(PATIENCE).ok)
         self.assert_stays(source, destination, before, self.began)
         self.assertEqual(len(self.entries(destination, "LEFT_BEHIND")), 1)
+
+    def test_controller_dead_at_rollback(self):
+        """The destination's ovn-controller dies, and the interface goes before it is back."""
+        source, destination = self.where(self.guest)
+        before = self.ports(self.guest)
+        migration = self.start(source, destination)
+        restart = killed("ovn-controller", "destination")(self, source, destination)
+        source.virsh("domjobabort", self.guest.name)
+        self.assertFalse(migration.wait(PATIENCE).ok)
+        for host in (source, destination):
+            self.wait_for_phase(host, self.guest, "rollback")
+        restart()
+        self.assert_answers(self.guest)
+
+        def told():
+            found = [self.handover_of(host, self.guest) for host in (source, destination)]
+            return all(one.ended or "clear additional_chassis" in one.waiting for one in found)
+        wait_until(told, "what to do", PATIENCE, interval=0.2)
+        self.assertEqual(self.lab.binding(self.nic.port)["chassis"], source.chassis)
+        self.lab.sbctl("clear", "Port_Binding", self.nic.port, "additional_chassis",
+                       "additional_encap")
+        self.assert_stays(source, destination, before, self.began)
 
     def test_other_hook_prepare(self):
         self.refused_by_other_hook("prepare")
