@@ -16,7 +16,7 @@ from lab.faults import killed, libvirtd_killed  # noqa: E402
 from lab.lab import (  # noqa: E402
     RESUMED, RESUMED_MIGRATED, RESUMED_POSTCOPY, SUSPENDED, SUSPENDED_MIGRATED)
 from lab.scenario import (  # noqa: E402
-    PATIENCE, LabCase, handovers, main)
+    PATIENCE, LabCase, handovers, main, thorough)
 
 
 class Terminal:
@@ -158,15 +158,18 @@ class Before(Failures):
                        "additional_encap")
         self.assert_stays(source, destination, before, self.began)
 
+    @thorough
     def test_other_hook_prepare(self):
         self.refused_by_other_hook("prepare")
 
+    @thorough
     def test_other_hook_start(self):
         self.refused_by_other_hook("start")
 
     def test_other_hook_started(self):
         self.refused_by_other_hook("started")
 
+    @thorough
     def test_name_clash(self):
         """Another domain of that name: libvirt looks for it when the hook has run already."""
         def fail(source, destination):
@@ -190,6 +193,7 @@ class Before(Failures):
         self.wait_for_copy(self.guest, source)
         return migration
 
+    @thorough
     def test_interrupted(self):
         """Ctrl-C."""
         def fail(source, destination):
@@ -199,6 +203,7 @@ class Before(Failures):
                 self.assertFalse(migration.wait(PATIENCE).ok)
         self.fail_and_retry(fail)
 
+    @thorough
     def test_destination_qemu_killed(self):
         def fail(source, destination):
             migration = self.start(source, destination)
@@ -241,6 +246,7 @@ class InThePause(Failures):
         source.virsh("domjobabort", self.guest.name)
         self.assert_failed(migration, source, destination, before)
 
+    @thorough
     def test_interrupted(self):
         before = self.ports(self.guest)
         with Terminal() as terminal:
@@ -248,6 +254,7 @@ class InThePause(Failures):
             terminal.interrupt()
             self.assert_failed(migration, source, destination, before)
 
+    @thorough
     def test_client_killed(self):
         """libvirt gives the migration up by itself, and lets the guest go on."""
         before = self.ports(self.guest)
@@ -271,6 +278,7 @@ class InThePause(Failures):
         source.virsh("resume", self.guest.name)
         self.assert_settled(self.guest, source, before)
 
+    @thorough
     def test_destination_qemu_killed(self):
         before = self.ports(self.guest)
         source, destination, migration = self.start()
@@ -312,6 +320,7 @@ class InThePause(Failures):
         self.run_twice(source, destination)
         self.assert_stays(source, destination, before, self.began)
 
+    @thorough
     def test_finish_reply_lost_late(self):
         """The destination has said first where the guest runs, and the source has let go."""
         before = self.ports(self.guest)
@@ -359,6 +368,7 @@ class After(Failures):
         destination.virsh("destroy", self.guest.name)
         self.assert_lost(source, destination, before, {"done"})
 
+    @thorough
     def test_postcopy_destination_qemu_killed(self):
         """Neither half is of any use; the source's waits for somebody to destroy it."""
         before = self.ports(self.guest)

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from lab.faults import give_address  # noqa: E402
 from lab.scenario import (  # noqa: E402
-    PATIENCE, LabCase, handovers, main, start_portferryd)
+    PATIENCE, LabCase, handovers, main, start_portferryd, thorough)
 
 
 class Hosts(LabCase):
@@ -86,6 +86,7 @@ class Hosts(LabCase):
         self.assert_settled(self.guest, source, before)
         self.carry(self.guest)
 
+    @thorough
     def test_source(self):
         """With the guest: somebody starts it where it was to go."""
         before = self.ports(self.guest)
