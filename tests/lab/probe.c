@@ -26,6 +26,7 @@
  *                      without any, in us of the guest's own clock, which
  *                      stands still when the guest does
  *   f,REFUSED,0        stream: how often the guest had no room to send
+ *   x,0,TIME           stream: when the guest was asked to end it
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -305,7 +306,7 @@ static void ask_for_report(const struct probe *probe, const char *interface,
     /* Both kinds of address have the port at the same place. */
     target->sin6_port = htons(PORT_REPORT);
     fds.fd = open_socket(probe, interface, (struct sockaddr *)target, target_size);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 100; i++) {
         send(fds.fd, &probe->token, sizeof probe->token, MSG_DONTWAIT);
         while (poll(&fds, 1, 100) > 0) {
             if (recv(fds.fd, &report, sizeof report, MSG_DONTWAIT) == sizeof report &&
@@ -452,6 +453,7 @@ static void run(const struct probe *probe, long linger)
     }
     if (probe->kind == STREAM) {
         send_command(probe, 0);
+        record('x', 0, now(CLOCK_REALTIME));
     }
     last = now(CLOCK_MONOTONIC) + linger * 1000000LL;
     while (now(CLOCK_MONOTONIC) < last) {

@@ -10,6 +10,10 @@ from . import artifacts
 from .hosts import LabError
 
 
+# A stream that has been silent for so long when it is ended has not gone on.
+END_NS = 100_000_000
+
+
 @dataclasses.dataclass
 class Counted:
     """What a bare guest has counted of a sink."""
@@ -52,17 +56,18 @@ class ProbeResult:
                 else:
                     counts[word] = (first, second)
         if kind == "stream":
-            sent = cls._guess_sent(replies)
+            sent = cls._guess_sent(replies, counts.pop("x", (0, 0))[1])
         elif kind == "tcp":
             sent = dict(replies)
         counted = Counted(*counts["c"], *counts["g"]) if counts else None
         return cls(sent, replies, refused, counted)
 
     @staticmethod
-    def _guess_sent(replies):
+    def _guess_sent(replies, end):
         """When a stream was sent, of which there are only the arrivals.
 
-        What is missing was sent some time between its neighbours.
+        What is missing was sent some time between its neighbours; if nothing
+        came any more long before the end, it went on at the same rate.
         """
         first = {}
         for sequence, time in replies:
@@ -75,6 +80,12 @@ class ProbeResult:
                     sent[missing] = int(first[before] + step * (missing - before))
             sent[sequence] = first[sequence]
             before = sequence
+        if len(first) > 1:
+            start = min(first.values())
+            step = max((first[before] - start) / max(before, 1), 1.0)
+            if end - first[before] > END_NS:
+                for number in range(1, int((end - first[before]) / step)):
+                    sent[before + number] = int(first[before] + step * number)
         return sent
 
     def window(self, start_ns=None, end_ns=None):
@@ -181,5 +192,7 @@ class Probe:
         self.process.wait(timeout=30)
         self.process.stdout.close()
         result = ProbeResult.load(self.output, self.kind)
+        if self.kind == "sink" and not result.counted:
+            raise LabError(f"the guest at {self.address} does not tell what it has counted")
         self.output.unlink()
         return result

@@ -39,9 +39,6 @@ class Way:
     key = ""
     name = ""
 
-    def start(self, lab):
-        """Starts what is up all the time, before anything is measured."""
-
     def arm(self, lab):
         """Puts in place what makes this way happen."""
 
@@ -121,10 +118,13 @@ class ShellHook(Way):
     name = "hook and events in shell, OVN's tools"
     HOOK = "ovn-move"
 
+    def __init__(self, ready_s=10):
+        self._ready_s = ready_s
+
     def arm(self, lab):
         script = (artifacts.HERE / "byhand" / self.HOOK).read_text()
         for host in lab.hypervisors:
-            host.write("/etc/default/ovn-move", f"NB={lab.nb_remote}\n")
+            host.write("/etc/default/ovn-move", f"NB={lab.nb_remote}\nREADY={self._ready_s}\n")
             host.write("/run/lab/ovn-move", script, 0o755)
             host.install_hook(artifacts.HERE / "byhand" / self.HOOK, name=self.HOOK, timed=True)
             host.start_service("ovn-move", ["/run/lab/ovn-move", "watch"])
@@ -140,13 +140,18 @@ class ShellHook(Way):
 
 
 class Portferry(Way):
-    """The daemons stay up from the first time on; only the hook comes and goes."""
+    """The daemons are up and connected before anything begins.
+
+    They are not there while the other ways are measured: what a management
+    system does by itself, they would take for its wish and help.
+    """
 
     key = "portferry"
     name = "portferry"
 
-    def __init__(self):
+    def __init__(self, ready_s=None):
         self.running = False
+        self._ready_s = ready_s
 
     @staticmethod
     def available():
@@ -158,6 +163,9 @@ class Portferry(Way):
         if self.running:
             return
         for host in lab.hypervisors:
+            if self._ready_s:
+                host.write("/etc/portferry/portferry.conf",
+                           f"[portferry]\nready-timeout={self._ready_s}\n")
             host.start_portferryd(timeout=PATIENCE)
         for host in lab.hypervisors:
             wait_until(lambda host=host: is_connected(host),
@@ -178,6 +186,7 @@ class Portferry(Way):
     def disarm(self, lab):
         for host in lab.hypervisors:
             host.remove_hook()
+        self.stop(lab)
 
     def after(self, move):
         move.wait_bound()
@@ -197,9 +206,6 @@ class PortferryPinned(Way):
 
     def __init__(self, portferry):
         self._portferry = portferry
-
-    def start(self, lab):
-        self._portferry.start(lab)
 
     def arm(self, lab):
         self._portferry.arm(lab)

@@ -102,6 +102,9 @@ uint16_t nics_lines(void);
 /* Handles all frames that have come; what is sent meanwhile goes out at the end. */
 void nics_run(void);
 
+/* Whether so much is under way that what need not be sent should not be: answers come first, since
+ * what has come waits until there is room for one. */
+bool nic_is_busy(nic_t *nic);
 /* A buffer of MAX_FRAME bytes for one frame, or NULL if too many are under way. */
 uint8_t *nic_frame(nic_t *nic);
 /* Sends the frame that nic_frame() gave last; it goes out with the next nics_flush(). */

@@ -127,7 +127,7 @@ static void send_due(struct stream *stream)
     memcpy(payload, stream->token, 8);
     put64(payload + 8, stream->sequence);
     put32(payload + 16, stream->refused);
-    if (net_send_udp(&stream->path, payload, stream->size)) {
+    if (!nic_is_busy(stream->path.nic) && net_send_udp(&stream->path, payload, stream->size)) {
         stream->sequence++;
     } else {
         stream->refused++;

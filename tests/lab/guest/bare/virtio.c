@@ -309,6 +309,11 @@ void nics_flush(void)
     }
 }
 
+bool nic_is_busy(nic_t *nic)
+{
+    return !has_room(nic) || nic->queues[SEND].free < nic->queues[SEND].buffers / 4;
+}
+
 uint8_t *nic_frame(nic_t *nic)
 {
     struct queue *queue = &nic->queues[SEND];
