@@ -18,7 +18,6 @@ MARGIN = 1.0
 TRACE_BEFORE_MS = 2500
 TRACE_AFTER_MS = 3500
 FLOOR = "floor"
-FLOOR_PAUSE_S = 0.2
 
 
 def outside(pause, start, end):
@@ -41,15 +40,16 @@ def describe_probe(label, kind, rate, result, pause, since):
         described.update(lost=result.lost, doubled=counted.again,
                          silence_ms=counted.longest_us / 1000 + pause.ms,
                          beyond_ms=counted.longest_us / 1000,
-                         switch_ms=counted.longest_us / 1000)
+                         switch_ms=counted.longest_us / 1000, elsewhere_ms=None)
         return described
     gaps = [(start, start + length * 1e6) for start, length in window.gaps(longer_than_ms=0)]
-    around = [outside(pause, *gap) for gap in gaps if gap[0] < pause.end and gap[1] > pause.start]
+    around = [gap for gap in gaps if gap[0] < pause.end and gap[1] > pause.start]
+    switch = max((outside(pause, *gap) for gap in around), default=0.0)
+    elsewhere = max((outside(pause, *gap) for gap in gaps if gap not in around), default=0.0)
     described.update(
         silence_ms=window.silence_ms,
-        # Anywhere, and of the silence that the pause is in.
-        beyond_ms=max((outside(pause, *gap) for gap in gaps), default=0.0),
-        switch_ms=max(around, default=0.0))
+        # Of the silence that the pause is in; of any other; the worse of both.
+        switch_ms=switch, elsewhere_ms=elsewhere, beyond_ms=max(switch, elsewhere))
     return described
 
 
@@ -84,15 +84,16 @@ class Bench:
             probe.wait_for_replies(30)
         return probes
 
-    def measure(self, way):
-        """One migration of all guests, in a given way."""
+    def measure(self, way, disarm=True):
+        """One migration of all guests, in a given way, which is in place afterwards if wanted."""
         scene = self.scene
         move = Move(self.lab, scene.movers, scene.source, scene.destination)
         way.arm(self.lab)
         try:
             return self._measure(way, move)
         finally:
-            way.disarm(self.lab)
+            if disarm:
+                way.disarm(self.lab)
 
     def _measure(self, way, move):
         way.before(move)
@@ -100,18 +101,24 @@ class Bench:
         try:
             time.sleep(MARGIN)
             since = time.time_ns()
+            marks = self._database_marks()
             with concurrent.futures.ThreadPoolExecutor(len(self.scene.guests)) as pool:
                 migrations = list(pool.map(
                     lambda guest: self.lab.migrate(guest, move.source, move.destination,
                                                    timeout=PATIENCE), self.scene.guests))
-            for migration in migrations:
-                if not migration.ok:
-                    raise LabError(f"virsh migrate: {migration.error.strip()}")
-            way.after(move)
+            failed = [migration.error.strip() for migration in migrations if not migration.ok]
+            if failed and len(failed) < len(migrations):
+                raise LabError(f"some guests have moved, others have not: {failed[0]}")
+            if not failed:
+                way.after(move)
             settled = time.time_ns()
+            writes = self._writes(marks)
             time.sleep(MARGIN)
         finally:
             results = [(target, kind, rate, probe.stop()) for target, kind, rate, probe in probes]
+        if failed:
+            way.cleanup(Move(self.lab, move.ports, move.destination, move.source))
+            return {"way": way.key, "at": since / 1e9, "failed": failed[0]}
         self.scene.turn_round()
         pauses = {guest.name: self.lab.guest_pause(guest, move.source, move.destination, since)
                   for guest in self.scene.guests}
@@ -121,6 +128,7 @@ class Bench:
             "migration_ms": max(migration.duration_ms for migration in migrations),
             "settled_ms": (settled - since) / 1e6,
             "bound": self._bound(move),
+            "writes": writes,
             **self._results(results, pauses, since),
             "hooks": [{"host": host.name, "hook": f"{operation} {sub}", "ms": (end - begin) / 1e6}
                       for host in (move.source, move.destination)
@@ -147,6 +155,29 @@ class Bench:
             "probes": described,
             "trace": points,
         }
+
+    def _database_files(self):
+        return {name: pathlib.Path(self.lab.central.path(f"/var/lib/ovn/{name}.db"))
+                for name in ("nb", "sb")}
+
+    def _database_marks(self):
+        return {name: path.stat().st_size for name, path in self._database_files().items()}
+
+    def _writes(self, marks):
+        """What all, OVN itself included, have written to the databases since then.
+
+        {database: (transactions, bytes)}, from the databases' files; None if one was compacted.
+        """
+        writes = {}
+        for name, path in self._database_files().items():
+            with open(path, "rb") as file:
+                file.seek(marks[name])
+                added = file.read()
+            records = added.count(b"OVSDB JSON ")
+            writes[name] = (records, len(added)) if added.startswith(b"OVSDB") else None
+            if not added:
+                writes[name] = (0, 0)
+        return writes
 
     def _bound(self, move):
         """Where the ports are, if all at the same place, with the others' names."""
@@ -195,7 +226,7 @@ class Bench:
             since = time.time_ns()
             for guest in scene.guests:
                 scene.source.virsh("suspend", guest.name)
-            time.sleep(FLOOR_PAUSE_S)
+            time.sleep(scene.floor_pause_s)
             for guest in scene.guests:
                 scene.source.virsh("resume", guest.name)
             time.sleep(MARGIN)
@@ -226,6 +257,8 @@ def daemon_costs(host, idle_s):
     return {
         "host": host.name,
         "rss_kib": _status(f"/proc/{pid}/status", "VmRSS"),
+        # Without the pages of libraries, which it shares with other processes.
+        "anonymous_kib": _status(f"/proc/{pid}/status", "RssAnon"),
         "read_bytes": _bytes_received(host),
         "idle_s": idle_s,
         "idle_wakeups": after[0] - before[0],

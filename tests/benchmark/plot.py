@@ -6,10 +6,10 @@ import statistics
 from xml.sax.saxutils import escape
 
 from .measure import FLOOR, TRACE_AFTER_MS, TRACE_BEFORE_MS
-from .report import WAY_NAMES, probes_of, size_text, ways_of
+from .report import WAY_NAMES, good_runs, probes_of, size_text, ways_of
 
 WIDTH, LEFT, RIGHT = 960, 64, 16
-PANEL, GAP, TOP, BOTTOM = 96, 30, 56, 40
+PANEL, GAP, TOP, BOTTOM = 96, 30, 84, 40
 PLOT = WIDTH - LEFT - RIGHT
 # Round trips, on a logarithmic scale.
 LOWEST_MS, HIGHEST_MS = 0.2, 2000
@@ -51,6 +51,10 @@ class Drawing:
             *self._parts, "</svg>", ""])
 
 
+def way_name(way):
+    return WAY_NAMES.get(way, way).replace("*", "")
+
+
 def median_run(runs):
     """The run of a way whose worst silence is the median one: what it typically looks like."""
     def silence(run):
@@ -63,15 +67,15 @@ def replies(scene):
     """Every reply to the pings of one migration, way below way."""
     chosen = []
     for way in ways_of(scene):
-        run = median_run([run for run in scene["runs"] if run["way"] == way])
+        run = median_run(good_runs(scene, way))
         if run:
             chosen.append((way, run))
     height = TOP + len(chosen) * (PANEL + GAP) + BOTTOM
     drawing = Drawing(height)
     drawing.text(LEFT, 20, f"{scene['title']}: {size_text(scene['size'])}", "t")
     drawing.text(LEFT, 38, "Each ping at the time when it was sent, and how long its reply took; "
-                 "the run with the median silence. Grey: the guest stands still. "
-                 "Red: lost. Orange: answered twice.", "s")
+                 "of each way the run with the median silence.", "s")
+    drawing.text(LEFT, 54, "Grey: the guest stands still. Red: lost. Orange: answered twice.", "s")
     first, last = _extent(chosen)
 
     def x_of(ms):
@@ -103,7 +107,7 @@ def _panel(drawing, top, way, run, x_of, extent):
         ms = min(max(ms, LOWEST_MS), HIGHEST_MS)
         part = math.log(ms / LOWEST_MS) / math.log(HIGHEST_MS / LOWEST_MS)
         return top + PANEL - part * PANEL
-    drawing.text(LEFT, top - 5, WAY_NAMES.get(way, way).strip("*"))
+    drawing.text(LEFT, top - 5, way_name(way))
     drawing.box(x_of(0), top, x_of(run["pauses_ms"][0]) - x_of(0), PANEL, "#888888", 0.25)
     for ms in (1, 10, 100, 1000):
         drawing.line(LEFT, y_of(ms), LEFT + PLOT, y_of(ms), "g")
@@ -165,7 +169,7 @@ def growth(scenes, axis):
     for number, way in enumerate(ways):
         points = []
         for scene in scenes:
-            runs = [run for run in scene["runs"] if run["way"] == way]
+            runs = good_runs(scene, way)
             values = [probe["beyond_ms"] for probe in probes_of(runs, "icmp")]
             if values:
                 points.append((x_of(scene["size"][axis]), y_of(statistics.median(values))))
@@ -175,5 +179,5 @@ def growth(scenes, axis):
         for x, y in points:
             drawing.box(x - 2.5, y - 2.5, 5, 5, color)
         drawing.box(WIDTH - 220, top + number * 20, 12, 12, color)
-        drawing.text(WIDTH - 202, top + number * 20 + 11, WAY_NAMES.get(way, way).strip("*"))
+        drawing.text(WIDTH - 202, top + number * 20 + 11, way_name(way))
     return drawing.svg()

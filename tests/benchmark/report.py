@@ -74,30 +74,41 @@ def probes_of(runs, kind):
     return [probe for run in runs for probe in run["probes"] if probe["kind"] == kind]
 
 
+def good_runs(scene, way=None):
+    """Those in which the guest was migrated."""
+    return [run for run in scene["runs"]
+            if "failed" not in run and way in (None, run["way"])]
+
+
+def count_text(scene, way):
+    failed = sum("failed" in run for run in scene["runs"] if run["way"] == way)
+    return f"{len(good_runs(scene, way))}" + (f", {failed} failed" if failed else "")
+
+
 def scene_tables(scene):
     """The tables of one scene: what probes saw, and the daemon's own times."""
-    kinds = list(dict.fromkeys(probe["kind"] for run in scene["runs"] for probe in run["probes"]))
+    kinds = list(dict.fromkeys(probe["kind"] for run in good_runs(scene)
+                               for probe in run["probes"]))
     text = [f"### {scene['title'][0].upper()}{scene['title'][1:]}: {size_text(scene['size'])}", ""]
     for kind in kinds:
         rows = []
         for way in ways_of(scene):
-            runs = [run for run in scene["runs"] if run["way"] == way]
+            runs = good_runs(scene, way)
             probes = probes_of(runs, kind)
             rows.append([
-                WAY_NAMES.get(way, way), str(len(runs)),
+                WAY_NAMES.get(way, way), count_text(scene, way),
                 spread([value for run in runs for value in run["pauses_ms"]], "{:.0f}"),
                 spread([probe["switch_ms"] for probe in probes]),
-                spread([probe["beyond_ms"] for probe in probes]),
+                spread([probe["elsewhere_ms"] for probe in probes]),
                 *([spread([probe["refused"] for probe in probes], "{:.0f}")] if kind == "tcp" else
                   [spread([probe["lost"] for probe in probes], "{:.0f}"),
                    spread([probe["doubled"] for probe in probes], "{:.0f}")]),
                 ", ".join(sorted({run["bound"] for run in runs} - {""}))])
-        rate = max(probe["rate"] for run in scene["runs"] for probe in run["probes"]
-                   if probe["kind"] == kind)
+        rate = max(probe["rate"] for probe in probes_of(good_runs(scene), kind))
         unit = f"{rate:,} bytes a second" if kind == "tcp" else f"{rate:,} a second"
         text += [f"{PROBE_NAMES[kind]}, {unit}:", "", table(
             ["way", "runs", "guest's pause ms", "silence beyond it ms",
-             "longest silence besides ms",
+             "silence elsewhere ms",
              *(["segments sent again"] if kind == "tcp" else ["lost", "doubled"]),
              "bound at the end"], rows), ""]
     return "\n".join(text)
@@ -115,7 +126,7 @@ def daemon_table(scenes):
         return [one.get(key) for run in scene["runs"] for one in run.get("daemon", [])]
 
     def hooks(scene, name, way):
-        return [hook["ms"] for run in scene["runs"] if run["way"] == way
+        return [hook["ms"] for run in good_runs(scene, way)
                 for hook in run["hooks"] if hook["hook"] == name]
     for key, name in DAEMON_NAMES.items():
         rows.append([name, *[spread(numbers(scene, key)) for scene in measured]])
@@ -125,9 +136,10 @@ def daemon_table(scenes):
         rows.append(["... of the hook in shell",
                      *[spread(hooks(scene, hook, "script")) for scene in measured]])
     costs = [scene.get("costs", {}) for scene in measured]
-    rows.append(["memory (RSS) of a daemon, KiB",
-                 *[spread([one["rss_kib"] for one in cost.get("daemons", [])], "{:.0f}")
-                   for cost in costs]])
+    for name, key in (("memory (RSS) of a daemon, KiB", "rss_kib"),
+                      ("... its own, without libraries", "anonymous_kib")):
+        rows.append([name, *[spread([one.get(key) for one in cost.get("daemons", [])], "{:.0f}")
+                             for cost in costs]])
     for name, database in (("northbound", "nb"), ("southbound", "sb")):
         rows.append([f"read from the {name} database, KiB, all runs",
                      *[spread([one["read_bytes"][database] / 1024
@@ -163,13 +175,13 @@ def growth_table(scenes):
     """How portferry's cost grows, over the sizes of one path."""
     rows = []
     for scene in scenes:
-        runs = [run for run in scene["runs"] if run["way"] == "portferry"]
+        runs = good_runs(scene, "portferry")
         if scene["key"] != "tunnel" or not runs:
             continue
         icmp = probes_of(runs, "icmp")
         daemons = scene.get("costs", {}).get("daemons", [])
         rows.append([
-            size_text(scene["size"]), str(len(runs)),
+            size_text(scene["size"]), count_text(scene, "portferry"),
             spread([value for run in runs for value in run["pauses_ms"]], "{:.0f}"),
             spread([probe["switch_ms"] for probe in icmp]),
             spread([probe["lost"] for probe in icmp], "{:.0f}"),
@@ -182,6 +194,35 @@ def growth_table(scenes):
         return ""
     return table(["size", "runs", "guest's pause ms", "silence beyond it ms", "lost, ICMP",
                   "hook `migrate begin` ms", "RSS KiB", "northd ms"], rows)
+
+
+def writes_table(scenes):
+    """What each way writes to the databases, OVN's own writes included."""
+    rows = []
+    for scene in scenes:
+        for way in ways_of(scene):
+            counts = [run["writes"] for run in good_runs(scene, way) if run.get("writes")]
+            if counts:
+                rows.append([f"{scene['key']}, {size_text(scene['size'])}", WAY_NAMES[way],
+                             *[spread([one[name][index] for one in counts if one[name]], "{:.0f}")
+                               for name in ("nb", "sb") for index in (0, 1)]])
+    return rows and table(["", "way", "northbound transactions", "bytes",
+                           "southbound transactions", "bytes"], rows)
+
+
+def server_table(measured):
+    """What portferryd's conditions cost a database server."""
+    rows = []
+    for one in measured:
+        counts = sorted((int(number), cost) for number, cost in one["update_us"].items())
+        (few, low), (many, high) = counts[0], counts[-1]
+        rows.append([
+            f"{one['ports']:,}", f"{one['connect_few_ms']:.0f}", f"{one['connect_few_kib']:.1f}",
+            f"{one['connect_all_ms']:.0f}", f"{one['connect_all_kib']:,.0f}",
+            f"{low:.0f}", f"{(high - low) / (many - few):.2f}"])
+    return table(["ports", "a portferryd connects, CPU ms", "KiB to it",
+                  "a full replica connects, CPU ms", "KiB to it", "one change, CPU us",
+                  "more for each portferryd, CPU us"], rows)
 
 
 def how_taken(results):
@@ -207,4 +248,9 @@ def markdown(results):
     daemon = daemon_table(scenes)
     if daemon:
         text += ["### The daemons' own times and costs", "", daemon, ""]
+    writes = writes_table(scenes)
+    if writes:
+        text += ["### What is written to the databases, OVN's own writes included", "", writes, ""]
+    if results.get("server"):
+        text += ["### What it costs a northbound server", "", server_table(results["server"]), ""]
     return "\n".join(text)

@@ -48,7 +48,10 @@ class Scene:
     title = "the same logical switch, through a tunnel"
     probes = (("icmp", 1000), ("udp", 1000), ("stream", 1000))
     kind = "bare"
+    memory_mib = None
     programs = ()
+    # Between suspend and resume.
+    floor_pause_s = 0.2
     gateways = 0
     # Both hypervisors have a port of the guest's switch anyway, as hosts have
     # that run more than one guest.
@@ -62,7 +65,6 @@ class Scene:
         self.source, self.destination = self.lab.hypervisors[:2]
         self.guests = []
         self.targets = []
-        self.cost = {}
 
     @property
     def size(self):
@@ -129,7 +131,8 @@ class Scene:
             nics = [self.lab.add_nic(switch, ip=f"10.0.{guest}.{11 + nic}/16", **options)
                     for nic in range(self.n_nics)]
             self.guests.append(self.lab.define_guest(
-                self.source, f"vm{guest + 1}", nics, kind=self.kind, programs=list(self.programs)))
+                self.source, f"vm{guest + 1}", nics, kind=self.kind, memory_mib=self.memory_mib,
+                programs=list(self.programs)))
 
     def add_residents(self, switch):
         """A port on either hypervisor that stays."""
@@ -362,6 +365,17 @@ class Fast(Scene):
     key = "fast"
     title = "10,000 datagrams a second, towards the guest and from it"
     probes = (("sink", 10000), ("stream", 10000))
+    # What is sent to the guest meanwhile must fit in the queue of its tap, 1,000 packets.
+    floor_pause_s = 0
+
+
+class LongPause(Scene):
+    """QEMU stops a guest that changes its memory faster than it can be copied."""
+
+    key = "pause"
+    title = "a guest that changes its memory all the time, and stands still for longer"
+    memory_mib = 48
+    programs = ("dirty 20000 40000",)
 
 
 class Tcp(Scene):
@@ -381,7 +395,8 @@ class AclTcp(Acl):
 
 
 SCENES = {scene.key: scene for scene in (
-    Scene, FloatingIp, Router, CentralFloatingIp, Vlan, Ip6, Nics, Acl, AclTcp, Cold, Fast, Tcp)}
+    Scene, FloatingIp, Router, CentralFloatingIp, Vlan, Ip6, Nics, LongPause, Acl, AclTcp, Cold,
+    Fast, Tcp)}
 
 
 def add_router_port(lab, router, switch, mac, network):
