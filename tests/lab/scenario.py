@@ -647,6 +647,8 @@ def start_portferryd(host, *arguments, timeout=PATIENCE):
     options = f"log_path={SANITIZER_LOG}"
     environment = {name: os.environ.get(name, "") + ":" + options
                    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS")}
+    if "PORTFERRY_PRELOAD" in os.environ:  # see ThreadedMeson in tests/run
+        environment.update(LD_PRELOAD=os.environ["PORTFERRY_PRELOAD"], G_SLICE="always-malloc")
     environment.update(points.ENVIRONMENT)
     service = host.start_portferryd(arguments, env=environment, timeout=timeout)
     wait_connected(host)
