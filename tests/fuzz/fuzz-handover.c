@@ -129,9 +129,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Input in = {data, size};
     guint8 first = next_byte(&in);
     PfRole role = first & 1 ? PF_ROLE_SOURCE : PF_ROLE_DESTINATION;
-    PfOrigin origin = role == PF_ROLE_SOURCE
-                          ? (first & 2 ? PF_ORIGIN_MARKER : PF_ORIGIN_INTERFACE)
-                          : (first & 2 ? PF_ORIGIN_MARKER : PF_ORIGIN_HOOK);
+    PfOrigin origin = role == PF_ROLE_SOURCE ? (first & 2 ? PF_ORIGIN_MARKER : PF_ORIGIN_INTERFACE)
+                                             : (first & 2 ? PF_ORIGIN_MARKER : PF_ORIGIN_HOOK);
     PfState state = pf_handover_first(role, origin);
 
     while (in.size > 0) {

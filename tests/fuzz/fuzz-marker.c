@@ -113,9 +113,8 @@ static void check_writes(const PfRow *row, const PfMarker *marker)
         PfRow copy = {options, external_ids};
         g_autoptr(GArray) changes = NULL;
         PfWrite write = (PfWrite)(i / 4);
-        PfVerdict verdict =
-            pf_plan_write(write, i & 1 ? PF_ROLE_SOURCE : PF_ROLE_DESTINATION, row, marker, &ends,
-                          (i & 2) != 0, NOW, &changes);
+        PfVerdict verdict = pf_plan_write(write, i & 1 ? PF_ROLE_SOURCE : PF_ROLE_DESTINATION, row,
+                                          marker, &ends, (i & 2) != 0, NOW, &changes);
 
         g_assert_true((verdict == PF_VERDICT_CHANGE || verdict == PF_VERDICT_MARKER_ONLY) ==
                       (changes != NULL));
@@ -163,9 +162,9 @@ static void check_there_and_back(const PfRow *row)
         g_autoptr(GArray) changes = NULL;
 
         g_assert_no_error(error);
-        g_assert_cmpint(pf_plan_write(back[i], PF_ROLE_DESTINATION, &copy, marker, &ends, FALSE,
-                                      NOW, &changes),
-                        ==, PF_VERDICT_CHANGE);
+        g_assert_cmpint(
+            pf_plan_write(back[i], PF_ROLE_DESTINATION, &copy, marker, &ends, FALSE, NOW, &changes),
+            ==, PF_VERDICT_CHANGE);
         apply(&copy, changes);
     }
     assert_equal(copy.options, row->options);
