@@ -6,6 +6,7 @@ import os
 import queue
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -50,6 +51,11 @@ def wait_for(condition, seconds=10, what="condition"):
         time.sleep(0.01)
 
 
+def takes_connections(path):
+    with socket.socket(socket.AF_UNIX) as s:
+        return s.connect_ex(path) == 0
+
+
 class Bus:
     """A dbus-daemon of one's own."""
 
@@ -79,7 +85,8 @@ class Bus:
             ["dbus-daemon", "--nofork", "--nopidfile", "--config-file", self.config],
             stdout=subprocess.DEVNULL,
         )
-        wait_for(lambda: os.path.exists(self.socket), what="the bus")
+        # The socket is there a moment before it takes connections.
+        wait_for(lambda: takes_connections(self.socket), what="the bus")
         return self
 
     def freeze(self):

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from buslab import Bus, Program, run, wait_for
+from buslab import Bus, Program, run, takes_connections, wait_for
 
 PORTFERRY, FAKE_DAEMON = sys.argv[1:3]
 
@@ -88,7 +88,7 @@ class Host:
         self.server = subprocess.Popen(
             ["ovsdb-server", "--verbose=off", f"--unixctl={self.folder.name}/ctl",
              f"--remote=punix:{self.socket}", *files])
-        wait_for(lambda: os.path.exists(self.socket), what="ovsdb-server")
+        wait_for(lambda: takes_connections(self.socket), what="ovsdb-server")
         self.transact("Open_vSwitch", {
             "op": "insert", "table": "Open_vSwitch", "row": {
                 "bridges": ["named-uuid", "b"], "external_ids": ["map", [

@@ -20,7 +20,7 @@ import time
 PORTFERRYD = os.path.abspath(sys.argv[1])
 sys.path.insert(0, sys.argv[2])
 
-from buslab import Bus, DBusError, run, wait_for  # noqa: E402  pylint: disable=wrong-import-position
+from buslab import Bus, DBusError, run, takes_connections, wait_for  # noqa: E402  pylint: disable=wrong-import-position
 
 ROOT = "/org/portferry1"
 MANAGER = "org.portferry1.Manager"
@@ -68,7 +68,7 @@ class Database:
         self.process = subprocess.Popen(
             ["ovsdb-server", "--remote=punix:" + self.socket, "--remote=punix:" + self.second,
              f"--unixctl={folder}/ctl", "-vsyslog:off", "-vconsole:emer", *files])
-        wait_for(lambda: os.path.exists(self.second), what="ovsdb-server")
+        wait_for(lambda: takes_connections(self.second), what="ovsdb-server")
 
 
 class Central:
