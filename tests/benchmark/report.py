@@ -219,10 +219,12 @@ def server_table(measured):
         rows.append([
             f"{one['ports']:,}", f"{one['connect_few_ms']:.0f}", f"{one['connect_few_kib']:.1f}",
             f"{one['connect_all_ms']:.0f}", f"{one['connect_all_kib']:,.0f}",
-            f"{low:.0f}", f"{(high - low) / (many - few):.2f}"])
+            f"{low:.0f}", f"{(high - low) / (many - few):.2f}",
+            f"{one['rss_kib'] / 1024:.0f}"])
     return table(["ports", "a portferryd connects, CPU ms", "KiB to it",
                   "a full replica connects, CPU ms", "KiB to it", "one change, CPU us",
-                  "more for each portferryd, CPU us"], rows)
+                  "more for each portferryd, CPU us", "server's memory MiB"],
+                 rows)
 
 
 def how_taken(results):

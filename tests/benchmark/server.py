@@ -79,6 +79,11 @@ def cpu_ms(pid):
     return int(fields[0]) / 1e6
 
 
+def rss_kib(pid):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0])
+
+
 def fill(client, ports):
     """Ports as a CMS makes them, with half a dozen keys each."""
     for first in range(0, ports, 1000):
@@ -120,7 +125,7 @@ def _listens(path):
 def _measure(pid, path, ports):
     writer = Client(path)
     fill(writer, ports)
-    result = {"ports": ports, "update_us": {}}
+    result = {"ports": ports, "update_us": {}, "rss_kib": rss_kib(pid)}
     for name, condition in (("few", own_rows("host-1")), ("all", None)):
         times, received = [], 0
         for _ in range(3):
