@@ -491,6 +491,19 @@ static void clear_away_done(const GError *error, gpointer data)
 
 /* libvirt takes away what it has plugged before it says that the guest is gone, unless it has died
  * meanwhile.  What it leaves would claim the port again when the handover has ended. */
+static void remove_dead(PfFerry *f)
+{
+    f->clearing = TRUE;
+    pf_ovs_remove_dead(f->env->ovs, (const char *const *)f->ports, f->marker.domain,
+                       WRITE_TIMEOUT_MS, clear_away_done, hold(f));
+}
+
+static gboolean is_guest_gone(const PfFerry *f)
+{
+    return f->guest == PF_EV_GUEST_FAILED || f->guest == PF_EV_GUEST_LEFT ||
+           f->guest == PF_EV_GUEST_STOPPED;
+}
+
 static void clear_away(PfFerry *f)
 {
     gboolean left = FALSE;
@@ -498,18 +511,23 @@ static void clear_away(PfFerry *f)
     for (guint i = 0; i < f->n_ports; i++) {
         left = left || f->facts[i].ovs_claimed || f->facts[i].ovs_released;
     }
-    if (!left || f->clearing ||
-        (f->guest != PF_EV_GUEST_FAILED && f->guest != PF_EV_GUEST_LEFT &&
-         f->guest != PF_EV_GUEST_STOPPED)) {
+    if (!left || f->clearing || !is_guest_gone(f)) {
         return;
     }
     if (!f->left_behind) {
         say(f, LOG_NOTICE, PF_MESSAGE_LEFT_BEHIND,
             "libvirt has left an interface of the guest behind; removing it if its device is gone");
     }
-    f->left_behind = f->clearing = TRUE;
-    pf_ovs_remove_dead(f->env->ovs, (const char *const *)f->ports, f->marker.domain,
-                       WRITE_TIMEOUT_MS, clear_away_done, hold(f));
+    f->left_behind = TRUE;
+    remove_dead(f);
+}
+
+void pf_ferry_switch_is_back(PfFerry *f)
+{
+    /* While the handover is open, clear_away() sees to it. */
+    if (pf_ferry_is_ended(f) && !f->clearing && is_guest_gone(f)) {
+        remove_dead(f);
+    }
 }
 
 static gboolean on_check(gpointer data)

@@ -77,6 +77,9 @@ void pf_ferry_resync(PfFerry *ferry);
 /* libvirt prepares another migration of the domain to this host, so that this one may be over
  * without a word: asks.  Nothing happens to one that goes on. */
 void pf_ferry_superseded(PfFerry *ferry);
+/* The switch's database was away, and libvirt could not take anything out of it: what is left there
+ * of a guest that is gone is removed, also when the handover has ended meanwhile. */
+void pf_ferry_switch_is_back(PfFerry *ferry);
 /* The `release` hook has run at the destination. */
 void pf_ferry_released(PfFerry *ferry);
 

@@ -44,6 +44,7 @@ struct PfManager {
     PfManagerFatal fatal;
     gpointer data;  /* of load and fatal */
     gboolean ready; /* systemd has been told */
+    gboolean switch_live;
 
     PfOvsdbLoop *loop;
     PfBus *bus;
@@ -1154,12 +1155,26 @@ static void follow_host_tls(PfManager *m)
     }
 }
 
+static void note_switch(PfManager *m)
+{
+    gboolean live = pf_ovs_get_state(m->env.ovs) == PF_OVSDB_SYNCED;
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, m->ferries);
+    while (live && !m->switch_live && g_hash_table_iter_next(&iter, NULL, &value)) {
+        pf_ferry_switch_is_back(value);
+    }
+    m->switch_live = live;
+}
+
 /* The host's own row says who it is and where its databases are, as it does to ovn-controller. */
 static void on_ovs_changed(gpointer data)
 {
     PfManager *m = data;
     GError *error = NULL;
 
+    note_switch(m);
     if (pf_ovs_get_state(m->env.ovs) == PF_OVSDB_SYNCED) {
         const char *chassis = pf_ovs_get_external_id(m->env.ovs, KEY_SYSTEM_ID);
         if (chassis && g_strcmp0(chassis, m->chassis) != 0) {

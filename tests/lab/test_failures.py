@@ -136,6 +136,21 @@ class Before(Failures):
         self.assert_stays(source, destination, before, self.began)
         self.assertEqual(len(self.entries(destination, "LEFT_BEHIND")), 1)
 
+    def test_switch_away_at_rollback(self):
+        """libvirt can't unplug anything, and all is over before the switch's database is back."""
+        source, destination = self.where(self.guest)
+        before = self.ports(self.guest)
+        for host in self.lab.hypervisors:
+            self.configure(host, teardown_timeout=2)
+        migration = self.start(source, destination)
+        restart = killed("ovsdb", "destination")(self, source, destination)
+        source.virsh("domjobabort", self.guest.name)
+        self.assertFalse(migration.wait(PATIENCE).ok)
+        for host in (source, destination):
+            self.wait_for_phase(host, self.guest, "undone")
+        restart()
+        self.assert_stays(source, destination, before, self.began)
+
     def test_controller_dead_at_rollback(self):
         """The destination's ovn-controller dies, and the interface goes before it is back."""
         source, destination = self.where(self.guest)
