@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from lab import courses  # noqa: E402
 from lab.hosts import LabError, wait_until  # noqa: E402
+from lab.outside import Outside  # noqa: E402
 from lab.points import Point, is_cms, known  # noqa: E402
 from lab.scenario import (  # noqa: E402
     PATIENCE, LabCase, handovers, main, start_portferryd, thorough)
@@ -44,6 +45,11 @@ CHANGES = {
     courses.premature: {"source": "reclaim"},
     courses.twice: {"destination": "twice"},
 }
+# Those of a guest that has a floating IP.
+FLOATING_CHANGES = {
+    courses.plain: {"source": "turn"},
+    courses.suspended: {"source": "turn-back"},
+}
 ENDS = {courses.plain: "done", courses.cancelled: "undone"}
 STAYS = {courses.cancelled, courses.destination_silent_cancelled, courses.premature,
          courses.twice}
@@ -59,18 +65,19 @@ def walks():
     for way, end in ENDS.items():
         for role in ("source", "destination"):
             found[role, f"enter-{end}"] = way
-    for way, roles in CHANGES.items():
-        for role, names in roles.items():
-            for name in names.split():
-                found[role, f"sent-{name}"] = way
-                found[role, f"answered-{name}"] = way
+    for changes in (CHANGES, FLOATING_CHANGES):
+        for way, roles in changes.items():
+            for role, names in roles.items():
+                for name in names.split():
+                    found[role, f"sent-{name}"] = way
+                    found[role, f"answered-{name}"] = way
     return found
 
 
 # What is tried even when there is little time.
 SAMPLE = {
     "AndBack": ["destination sent-preplug", "destination sent-collapse", "source sent-open",
-                "source enter-src-rollback", "source answered-release"],
+                "source enter-src-rollback", "source answered-release", "source answered-turn"],
     "AndNotBack": ["destination enter-dst-running", "source enter-src-left"],
     "Both": ["destination enter-dst-collapse"],
 }
@@ -95,7 +102,12 @@ class Walk(LabCase):
     def furnish(cls):
         cls.lab.add_switch("ls0")
         cls.nic = cls.add_nic("ls0", "10.0.0.11/24")
-        cls.guest = cls.add_guest("vm1", [cls.nic], dirty_kib=30000)
+        cls.plain = cls.add_guest("vm1", [cls.nic], dirty_kib=30000)
+        outside = Outside(cls.lab)
+        outside.connect("ls0", "10.0.0.1/24")
+        nic = cls.add_nic("ls0", "10.0.0.12/24")
+        outside.add_floating_ip(nic, "198.51.100.12", distributed=True)
+        cls.floating = cls.add_guest("vm2", [nic], dirty_kib=30000)
         cls.settle_for(incoming_timeout=4, release_timeout=4, teardown_timeout=3)
 
     def revive(self, host):
@@ -112,6 +124,9 @@ class Walk(LabCase):
             host.notifications.close()
 
     def walk(self, role, name, way):
+        turns = name.partition("-")[2] in " ".join(
+            names for roles in FLOATING_CHANGES.values() for names in roles.values()).split()
+        self.guest = self.floating if turns else self.plain
         source, destination = self.where(self.guest)
         before = self.ports(self.guest)
         host, other = (source, destination) if role == "source" else (destination, source)
