@@ -277,8 +277,18 @@ class Central(Host):
 
     def _ctl(self, name, arguments, check, timeout):
         database = ",".join(f"unix:{path}" for path in self.sockets[name])
-        command = [f"ovn-{name}ctl", f"--db={database}", "--timeout=30"]
-        return self.run([*command, *arguments], check=check, timeout=timeout).stdout.strip()
+        command = [f"ovn-{name}ctl", f"--db={database}", "--timeout=30", *arguments]
+        end = time.monotonic() + timeout
+        while True:
+            answer = self.run(command, check=False, timeout=timeout)
+            # It tries each member of a cluster once, and one of them may just look for a leader.
+            if (len(self.sockets[name]) == 1 or "database connection failed" not in answer.stderr
+                    or time.monotonic() > end):
+                break
+            time.sleep(0.5)
+        if check and answer.returncode != 0:
+            raise CommandError(self.name, answer)
+        return answer.stdout.strip()
 
     def nbctl(self, *arguments, check=True, timeout=60):
         return self._ctl("nb", arguments, check, timeout)

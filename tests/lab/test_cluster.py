@@ -105,6 +105,8 @@ class Leader(LabCase):
         for host in [cls.lab.client, *cls.lab.hypervisors]:
             host.vsctl("set", "Open_vSwitch", ".", f"external_ids:ovn-remote=\"{remotes['sb']}\"")
         for host in cls.lab.hypervisors:
+            # Some of OVN's own clients take their time to find a new leader.
+            cls.write_configuration(host, {"ready_timeout": PATIENCE})
             restart_portferryd(host, "--ovn-nb", remotes["nb"])
         cls.lab.add_switch("ls0")
         cls.nic = cls.add_nic("ls0", "10.0.0.11/24")
