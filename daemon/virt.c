@@ -546,7 +546,6 @@ static void link_failed(PfVirtLink *link, const char *why)
 
 typedef struct {
     PfVirt *virt; /* a reference */
-    virConnectPtr conn;
     PfVirtAskFlags flags;
     PfVirtGuest *guest;
 } AskJob;
@@ -640,8 +639,6 @@ static void question_start(PfVirt *self, Question *question)
 
     job = g_new0(AskJob, 1);
     job->virt = virt_ref(self);
-    job->conn = self->link->conn;
-    virConnectRef(job->conn);
     job->guest = g_new0(PfVirtGuest, 1);
     job->guest->uuid = g_strdup(question->uuid);
     while ((ask = g_queue_pop_head(&question->waiting)) != NULL) {
@@ -679,27 +676,32 @@ static gboolean on_answer(gpointer data)
     return G_SOURCE_REMOVE;
 }
 
-/* In one of the askers' threads. */
+/* In one of the askers' threads.  A connection for each question: where several threads share one,
+ * the thread that reads for all of them can miss that another has something to send, and that one
+ * then waits until libvirtd says something by itself.  Seen with libvirt 9.0 while a hook kept the
+ * first thread waiting: half of the second's questions stood still. */
 static void asker_run(gpointer data, gpointer userdata)
 {
     AskJob *job = data;
     PfVirtGuest *guest = job->guest;
-    virDomainPtr domain;
+    virConnectPtr conn = virConnectOpenReadOnly(job->virt->uri);
+    virDomainPtr domain = NULL;
 
     guest->read_us = g_get_monotonic_time();
-    domain = virDomainLookupByUUIDString(job->conn, guest->uuid);
+    if (conn != NULL)
+        domain = virDomainLookupByUUIDString(conn, guest->uuid);
     if (domain != NULL) {
         read_guest(domain, job->flags, guest);
         virDomainFree(domain);
-    } else if (virGetLastErrorCode() == VIR_ERR_NO_DOMAIN) {
+    } else if (conn != NULL && virGetLastErrorCode() == VIR_ERR_NO_DOMAIN) {
         guest->state = PF_VIRT_GUEST_ABSENT;
     } else {
         guest->state = PF_VIRT_GUEST_UNREACHABLE;
         guest->error = last_error();
     }
 
-    virConnectClose(job->conn);
-    job->conn = NULL;
+    if (conn != NULL)
+        virConnectClose(conn);
     post(on_answer, job, ask_job_free);
 }
 

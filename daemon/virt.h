@@ -10,8 +10,8 @@
  * so for as long as a hook runs) does not keep the daemon from learning about another.  The threads
  * share nothing with the main loop: they get a job and post its result.
  *
- * The connection is read-only, which is all this needs.  When it is lost, it is made again after
- * 0.2 s at first and 5 s at most.
+ * The connections are read-only, which is all this needs: one for events, and one for each
+ * question. When the first is lost, it is made again after 0.2 s at first and 5 s at most.
  *
  * All functions and callbacks: main thread only.
  */

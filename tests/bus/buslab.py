@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -252,6 +253,8 @@ def limited(test, seconds):
 def run(tests, seconds=120):
     """Runs each test, for so many seconds at most; reports in TAP."""
     failed = 0
+    # Who is told to end cleans up: an exception passes all that does.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))
     print(f"1..{len(tests)}", flush=True)
     for i, test in enumerate(tests, 1):
         begin = time.monotonic()
