@@ -504,14 +504,19 @@ static gboolean is_guest_gone(const PfFerry *f)
            f->guest == PF_EV_GUEST_STOPPED;
 }
 
-static void clear_away(PfFerry *f)
+static gboolean has_interface(const PfFerry *f)
 {
-    gboolean left = FALSE;
+    gboolean has = FALSE;
 
     for (guint i = 0; i < f->n_ports; i++) {
-        left = left || f->facts[i].ovs_claimed || f->facts[i].ovs_released;
+        has = has || f->facts[i].ovs_claimed || f->facts[i].ovs_released;
     }
-    if (!left || f->clearing || !is_guest_gone(f)) {
+    return has;
+}
+
+static void clear_away(PfFerry *f)
+{
+    if (!has_interface(f) || f->clearing || !is_guest_gone(f)) {
         return;
     }
     if (!f->left_behind) {
@@ -520,6 +525,34 @@ static void clear_away(PfFerry *f)
     }
     f->left_behind = TRUE;
     remove_dead(f);
+}
+
+static void on_answer_afterwards(const PfVirtGuest *guest, gpointer data)
+{
+    PfFerry *f = data;
+
+    f->question = 0;
+    /* A libvirtd that was killed just then keeps a domain that is "starting up", without a QEMU,
+     * until somebody destroys it.  Its interface goes only if it has no device, so nobody misses
+     * it. */
+    if (guest->state == PF_VIRT_GUEST_ABSENT || guest->state == PF_VIRT_GUEST_SHUTOFF ||
+        guest->state == PF_VIRT_GUEST_STARTING) {
+        f->guest = PF_EV_GUEST_FAILED;
+        clear_away(f);
+    }
+}
+
+/* The other side may end the handover before libvirt has said here that the guest is gone. */
+static void clear_away_afterwards(PfFerry *f)
+{
+    gboolean here =
+        f->role == PF_ROLE_DESTINATION ? f->state == PF_ENDED_DONE : f->state == PF_ENDED_UNDONE;
+
+    clear_away(f);
+    if (!here && has_interface(f) && !is_guest_gone(f) && !f->question && f->env->virt) {
+        f->question = pf_virt_ask(f->env->virt, f->marker.domain, PF_VIRT_ASK_STATE,
+                                  QUESTION_TIMEOUT_US, on_answer_afterwards, f);
+    }
 }
 
 void pf_ferry_switch_is_back(PfFerry *f)
@@ -885,6 +918,7 @@ static void go_on(PfFerry *f, PfState before)
     if (pf_ferry_is_ended(f)) {
         stop(f);
         show_waiting(f);
+        clear_away_afterwards(f);
         f->env->ended(f, f->env->data);
     } else {
         pursue(f);
@@ -1323,7 +1357,9 @@ static void ask(PfFerry *f, gboolean ends)
 
 void pf_ferry_resync(PfFerry *f)
 {
-    if (!pf_ferry_is_ended(f)) {
+    if (pf_ferry_is_ended(f)) {
+        clear_away_afterwards(f);
+    } else {
         ask(f, FALSE);
     }
 }

@@ -1079,10 +1079,16 @@ static void on_virt_event(const PfVirtEvent *event, gpointer data)
 static void on_virt_snapshot(const GPtrArray *guests G_GNUC_UNUSED, gpointer data)
 {
     PfManager *m = data;
-    g_autoptr(GPtrArray) open = open_ferries(m);
-    /* The snapshot says that libvirt can answer; each handover asks for what it needs. */
-    for (guint i = 0; i < open->len; i++) {
-        pf_ferry_resync(g_ptr_array_index(open, i));
+    GHashTableIter iter;
+    gpointer value;
+
+    /* The snapshot says that libvirt can answer; each handover asks for what it needs.  One that
+     * has ended only asks where no other speaks for its domain. */
+    g_hash_table_iter_init(&iter, m->ferries);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (!pf_ferry_is_ended(value) || !find_open_ferry(m, pf_ferry_get_view(value)->uuid)) {
+            pf_ferry_resync(value);
+        }
     }
 }
 

@@ -452,7 +452,7 @@ static PfOvsdbBuildResult build_hastening(struct ovsdb_idl *idl,
         PfListKind now = row ? list_of(row, &h->source, &h->destination) : PF_LIST_FOREIGN;
 
         /* Only what ovn-controller has claimed already is moved: it alone knows its interfaces. */
-        if (now != h->from || !is_bound(row, first)) {
+        if (!row || now != h->from || !is_bound(row, first)) {
             continue;
         }
         sbrec_port_binding_verify_external_ids(row); /* no marker, no business of ours */

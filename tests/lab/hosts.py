@@ -478,10 +478,10 @@ class Hypervisor(Chassis):
         if timed:
             self._put(source, f"/run/lab/hooks/{name}")
             source = artifacts.tool("hooktime")
-        self._put(source, self._hook(name))
+        self._put(source, self.hook_path(name))
 
     @staticmethod
-    def _hook(name):
+    def hook_path(name="portferry"):
         return f"/etc/libvirt/hooks/qemu.d/{name}"
 
     def _put(self, source, inside):
@@ -494,7 +494,7 @@ class Hypervisor(Chassis):
         made.rename(target)
 
     def remove_hook(self, name="portferry"):
-        pathlib.Path(self.path(self._hook(name))).unlink(missing_ok=True)
+        pathlib.Path(self.path(self.hook_path(name))).unlink(missing_ok=True)
 
     def hook_times(self, since=0):
         """[(operation, suboperation, begin ns, end ns)] of hooks that were timed."""

@@ -113,9 +113,10 @@ def busctl(host, *arguments, check=True):
 
 
 def manager_property(host, name):
+    """None while the daemon is not on the bus."""
     answer = busctl(host, "get-property", "org.portferry1", "/org/portferry1",
-                    "org.portferry1.Manager", name)
-    return json.loads(answer.stdout)["data"]
+                    "org.portferry1.Manager", name, check=False)
+    return json.loads(answer.stdout)["data"] if answer.returncode == 0 else None
 
 
 def handovers(host, uuid=None, since=0):

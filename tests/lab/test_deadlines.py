@@ -39,7 +39,7 @@ class Deadlines(LabCase):
     @classmethod
     def furnish(cls):
         for host in cls.lab.hypervisors:
-            host.write(host.HOOK, WRAPPER.format(hook=artifacts.BUILD / "hooks/portferry-hook"),
+            host.write(host.hook_path(), WRAPPER.format(hook=artifacts.BUILD / "hooks/portferry-hook"),
                        0o755)
         cls.lab.add_switch("ls0")
         cls.nic = cls.add_nic("ls0", "10.0.0.11/24")

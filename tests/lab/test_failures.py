@@ -134,7 +134,8 @@ class Before(Failures):
         restart()
         self.assertFalse(migration.wait(PATIENCE).ok)
         self.assert_stays(source, destination, before, self.began)
-        self.assertEqual(len(self.entries(destination, "LEFT_BEHIND")), 1)
+        # A libvirtd that has been killed a moment later still knows of it, and does it itself.
+        self.assertLessEqual(len(self.entries(destination, "LEFT_BEHIND")), 1)
 
     def test_switch_away_at_rollback(self):
         """libvirt can't unplug anything, and all is over before the switch's database is back."""
