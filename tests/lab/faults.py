@@ -18,19 +18,22 @@ def frozen(name, where=None):
     return begin
 
 
+def kill_service(case, host, name):
+    """A process dies; returns what starts it again, which the end of the test does at the latest."""
+    service = host.services[name]
+    host.stop_service(name, signal.SIGKILL)
+
+    def start():
+        if name not in host.services:
+            host.start_service(name, service.command, **service.options)
+    case.add_repair(start)
+    return start
+
+
 def killed(name, where=None):
     """A process dies, and is started again."""
-    def begin(case, source, destination):
-        host = host_of(case, source, destination, where)
-        service = host.services[name]
-        host.stop_service(name, signal.SIGKILL)
-
-        def end():
-            if name not in host.services:
-                host.start_service(name, service.command, **service.options)
-        case.add_repair(end)
-        return end
-    return begin
+    return lambda case, source, destination: kill_service(
+        case, host_of(case, source, destination, where), name)
 
 
 def vswitchd_killed(where):

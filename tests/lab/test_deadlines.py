@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from lab import artifacts, wait_until  # noqa: E402
+from lab.faults import kill_service  # noqa: E402
 from lab.scenario import (  # noqa: E402
     PATIENCE, LabCase, busctl, interfaces, main, start_portferryd, wait_connected)
 
@@ -107,16 +108,7 @@ class Deadlines(LabCase):
 
     def kill(self, host, name):
         """For something that is started again when the migration is over."""
-        def kill():
-            service = host.services[name]
-            host.stop_service(name, signal.SIGKILL)
-
-            def start():
-                if name not in host.services:
-                    host.start_service(name, service.command, **service.options)
-            self.add_repair(start)
-            return start
-        return kill
+        return lambda: kill_service(self, host, name)
 
     def kill_portferryd(self, host):
         def kill():
