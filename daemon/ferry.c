@@ -29,8 +29,9 @@
 #define QUEUE_USUAL 1000
 
 /* How long the switch may go on with flows that have been replaced: its revalidators look at their
- * cache at least twice a second. */
+ * cache at least twice a second; most often they are done after some milliseconds. */
 #define STALE_FLOWS_MS 500
+#define STALE_FLOWS_FIRST_MS 10
 
 /* Beside the goals of the state machine. */
 #define HASTENING (1u << 31)
@@ -667,27 +668,25 @@ static void tend_taps(PfFerry *f, PfOvsInterface tend)
     }
 }
 
-static gboolean on_taps_stale(gpointer data)
-{
-    PfFerry *f = data;
-
-    f->taps_id = 0;
-    if (f->state == PF_DST_READY ||
-        f->state == PF_CMS_READY) { /* else what waits has been let in on purpose */
-        tend_taps(f, renew_queue);
-    }
-    return G_SOURCE_REMOVE;
-}
-
 /* While ovn-controller binds the port, there is a moment in which the flows that deliver to it are
  * there, and those that block it are not; and the switch's own cache of flows may keep to the old
  * ones for a while longer.  What came in then has been delivered at the source as well, and must
- * not wait here for the guest. */
-static void empty_taps(PfFerry *f)
+ * not wait here for the guest, which may pause at any time: so the taps are emptied often at first.
+ */
+static gboolean empty_taps(gpointer data)
 {
+    PfFerry *f = data;
+    gint64 since = (g_get_monotonic_time() - f->entered) / 1000;
+
+    f->taps_id = 0;
+    if (f->state != PF_DST_READY && f->state != PF_CMS_READY) {
+        return G_SOURCE_REMOVE; /* what waits has been let in on purpose */
+    }
     tend_taps(f, renew_queue);
-    g_clear_handle_id(&f->taps_id, g_source_remove);
-    f->taps_id = g_timeout_add(STALE_FLOWS_MS, on_taps_stale, f);
+    if (since < STALE_FLOWS_MS) {
+        f->taps_id = g_timeout_add((guint)MAX(STALE_FLOWS_FIRST_MS, since), empty_taps, f);
+    }
+    return G_SOURCE_REMOVE;
 }
 
 /* ---- floating IPs ---- */
@@ -731,14 +730,15 @@ static void on_visit(PfState from, PfState to, PfEvent why, gpointer data)
     PfFerry *f = data;
     f->state = to;
     pf_measures_visit(&f->measures, to, why);
+    follow_rows(f);
+    enter_phase(f, from, why);
     if ((to == PF_DST_READY && from == PF_DST_BINDING) ||
         (to == PF_CMS_READY && from == PF_CMS_BINDING)) {
+        g_clear_handle_id(&f->taps_id, g_source_remove);
         empty_taps(f);
     } else if (to == PF_DST_ACTIVE || from == PF_CMS_ACTIVATE) {
         tend_taps(f, restore_queue);
     }
-    follow_rows(f);
-    enter_phase(f, from, why);
     f->env->changed(f, PF_HANDOVER_PHASE, f->env->data);
 }
 

@@ -161,17 +161,31 @@ static void G_GNUC_PRINTF(2, 3) fail_interface(Parser *parser, const char *forma
     fail(parser, "interface %u (MAC address %s) %s", parser->n_interfaces, mac, text);
 }
 
+static bool has_prefix(const char *p, const char *end, const char *prefix)
+{
+    gsize length = strlen(prefix);
+
+    return (gsize)(end - p) >= length && memcmp(p, prefix, length) == 0;
+}
+
 /* The value of the attribute at 'attr', of which libxml2 hands over five pointers: name, prefix,
  * namespace, and the value's beginning and end. */
 static char *attribute_value(const xmlChar **attr)
 {
     /* Unless told to replace entities, the parser leaves an ampersand, however it was written,
-     * as this character reference for the tree builder to replace. */
-    g_autofree char *value = g_strndup((const char *)attr[3], (gsize)(attr[4] - attr[3]));
-    /* Not g_string_replace(), which moves the rest at each one. */
-    g_auto(GStrv) parts = g_strsplit(value, "&#38;", -1);
+     * as this character reference for the tree builder to replace.  There may be as many as fit
+     * into a document: none may make the others be looked at again. */
+    static const char ampersand[] = "&#38;";
+    const char *end = (const char *)attr[4];
+    GString *value = g_string_sized_new((gsize)(attr[4] - attr[3]));
 
-    return g_strjoinv("&", parts);
+    for (const char *p = (const char *)attr[3]; p < end; p++) {
+        g_string_append_c(value, *p);
+        if (has_prefix(p, end, ampersand)) {
+            p += strlen(ampersand) - 1;
+        }
+    }
+    return g_string_free(value, FALSE);
 }
 
 /* Returns the value of the attribute 'name', or NULL. */
@@ -512,13 +526,6 @@ static void G_GNUC_PRINTF(2, 3) on_error(void *user_data, const char *format, ..
     g_autofree char *safe = pf_printable(text);
 
     fail(parser, "%s", safe);
-}
-
-static bool has_prefix(const char *p, const char *end, const char *prefix)
-{
-    gsize length = strlen(prefix);
-
-    return (gsize)(end - p) >= length && memcmp(p, prefix, length) == 0;
 }
 
 /* libxml2 would obey an XML declaration that claims another encoding than what the bytes are in. */
