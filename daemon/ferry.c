@@ -375,7 +375,9 @@ static void answer_calls(PfFerry *f)
     gboolean proceed = !f->marker.by_hand && on_not_ready(f) == PF_POLICY_PROCEED;
     g_autoptr(GError) error = gate == PF_GATE_REFUSE && !proceed ? refusal(f) : NULL;
 
-    if (f->begin_call && pf_state_info(f->state)->limit != PF_LIMIT_PREPLUG) {
+    /* The row may be here before the answer to what follows it southbound. */
+    gboolean preplugs = f->in_flight & PF_GOAL_PREPLUG && gate == PF_GATE_WAIT;
+    if (f->begin_call && pf_state_info(f->state)->limit != PF_LIMIT_PREPLUG && !preplugs) {
         answer(f, &f->begin_call, error);
     }
     if (f->gate_call && gate != PF_GATE_WAIT && !f->held) {
@@ -995,7 +997,7 @@ static void pursuit_done(const GError *error, gpointer data)
     pf_crash_at_answered(pursuit->goal);
     f->in_flight &= ~(guint)pursuit->goal;
     if (f->env && !pf_ferry_is_ended(f)) {
-        gboolean left = pursuit->goal == PF_GOAL_PREPLUG && !f->marker.by_hand &&
+        gboolean left = error && pursuit->goal == PF_GOAL_PREPLUG && !f->marker.by_hand &&
                         g_error_matches(error, PF_ERROR, PF_ERROR_DENIED);
         if (left) {
             say(f, LOG_NOTICE, PF_MESSAGE_CMS_IN_CHARGE, error->message);
@@ -1091,15 +1093,21 @@ static void pursue_turn(PfFerry *f)
     }
 }
 
+/* No harm done: northd does it. */
+static void leave_to_northd(PfFerry *f, const GError *error)
+{
+    f->hasten_refused = g_error_matches(error, PF_OVSDB_ERROR, PF_OVSDB_ERROR_REFUSED);
+    pf_log(LOG_DEBUG, NULL, "not faster than northd: %s", error->message);
+}
+
 static void hastening_done(const GError *error, gpointer data)
 {
     PfFerry *f = data;
 
     f->in_flight &= ~HASTENING;
     if (f->env && !pf_ferry_is_ended(f)) {
-        if (error) { /* no harm done: northd does it */
-            f->hasten_refused = g_error_matches(error, PF_OVSDB_ERROR, PF_OVSDB_ERROR_REFUSED);
-            pf_log(LOG_DEBUG, NULL, "not faster than northd: %s", error->message);
+        if (error) {
+            leave_to_northd(f, error);
         } else {
             pf_ferry_look(f);
         }
@@ -1159,6 +1167,30 @@ static void pursue_claim(PfFerry *f, PfGoal goal)
     pf_crash_at_sent(goal);
 }
 
+static void preplugged(const struct json *result G_GNUC_UNUSED, const GError *error, gpointer data)
+{
+    const Pursuit *pursuit = data;
+
+    if (error) {
+        leave_to_northd(pursuit->ferry, error);
+    }
+    pursuit_done(NULL, data);
+}
+
+/* The hook waits for this, too: with libvirt's next step the destination may claim the port. */
+static void preplug_northbound(const GPtrArray *mutations, const GError *error, gpointer data)
+{
+    const Pursuit *pursuit = data;
+    const PfFerry *f = pursuit->ferry;
+
+    if (error || !f->env || !f->env->sb || !f->chassis_known) {
+        pursuit_done(error, data);
+    } else {
+        pf_sb_preplug(f->env->sb, (const char *const *)f->ports, mutations, &f->source,
+                      &f->destination, WRITE_TIMEOUT_MS, preplugged, data);
+    }
+}
+
 static void pursue_preplug(PfFerry *f)
 {
     if (f->preplug_tried || !f->env->nb) {
@@ -1169,7 +1201,7 @@ static void pursue_preplug(PfFerry *f)
     pf_nb_preplug(f->env->nb, (const char *const *)f->ports, &f->marker, &ends,
                   f->policy.activation_strategy ? f->policy.activation_strategy
                                                 : f->env->config->activation_strategy,
-                  (guint)(f->env->config->preplug_timeout / 1000), pursuit_done,
+                  (guint)(f->env->config->preplug_timeout / 1000), preplug_northbound,
                   pursuit_new(f, PF_GOAL_PREPLUG));
 }
 
@@ -1194,6 +1226,9 @@ static void pursue(PfFerry *f)
 {
     guint goals = pf_handover_goals(f->state, f->guest) & ~f->in_flight;
 
+    if (f->in_flight & PF_GOAL_PREPLUG) {
+        return; /* its southbound half must not come after what takes it back */
+    }
     if (goals & PF_GOAL_PREPLUG) {
         pursue_preplug(f);
     }

@@ -292,14 +292,16 @@ typedef struct {
     char *names[4];
     PfEnds ends;
     char *strategy;
-    gint64 deadline; /* monotonic */
-    PfOvsdbDone done;
+    gint64 deadline;      /* monotonic */
+    GPtrArray *mutations; /* of struct json, one for each port */
+    PfNbPreplugDone done;
     gpointer data;
 } Preplug;
 
 static void preplug_end(Preplug *p, const GError *error)
 {
-    p->done(error, p->data);
+    p->done(error ? NULL : p->mutations, error, p->data);
+    g_ptr_array_unref(p->mutations);
     g_strfreev(p->ports);
     g_free(p->marker.source);
     g_free(p->marker.destination);
@@ -356,12 +358,34 @@ static GArray *plan_row(const Preplug *p, const struct json *json, const char *p
     return changes;
 }
 
+static void json_free(gpointer json)
+{
+    json_destroy(json);
+}
+
+static struct json *mutations_of(const GArray *changes)
+{
+    struct json *mutations = json_array_create_empty();
+
+    for (guint i = 0; i < changes->len; i++) {
+        const PfChange *c = &g_array_index(changes, PfChange, i);
+        const char *column = c->external_id ? "external_ids" : "options";
+        if (c->value) {
+            pf_ovsdb_mutations_set_key(mutations, column, c->key, c->value);
+        } else {
+            pf_ovsdb_mutations_unset_key(mutations, column, c->key);
+        }
+    }
+    return mutations;
+}
+
 static void preplug_have_rows(const struct json *result, const GError *error, gpointer data)
 {
     Preplug *p = data;
     g_autoptr(GError) problem = NULL;
     struct json *ops = json_array_create_empty();
 
+    g_ptr_array_set_size(p->mutations, 0); /* of an earlier try */
     for (guint i = 0; !error && p->ports[i]; i++) {
         const char *port = p->ports[i];
         const struct json *rows = pf_ovsdb_result_rows(result, i);
@@ -383,16 +407,8 @@ static void preplug_have_rows(const struct json *result, const GError *error, gp
         json_object_put(expected, "external_ids", pf_ovsdb_json_map(row.external_ids));
         json_array_add(ops, pf_ovsdb_op_wait(TABLE, pf_ovsdb_where_uuid(&uuid), expected));
 
-        struct json *mutations = json_array_create_empty();
-        for (guint k = 0; k < changes->len; k++) {
-            const PfChange *c = &g_array_index(changes, PfChange, k);
-            const char *column = c->external_id ? "external_ids" : "options";
-            if (c->value) {
-                pf_ovsdb_mutations_set_key(mutations, column, c->key, c->value);
-            } else {
-                pf_ovsdb_mutations_unset_key(mutations, column, c->key);
-            }
-        }
+        struct json *mutations = mutations_of(changes);
+        g_ptr_array_add(p->mutations, json_clone(mutations));
         json_array_add(ops, pf_ovsdb_op_mutate(TABLE, pf_ovsdb_where_uuid(&uuid), mutations));
     }
     if (error || problem) {
@@ -419,7 +435,7 @@ static void preplug_read(Preplug *p)
 }
 
 void pf_nb_preplug(PfNb *nb, const char *const *ports, const PfMarker *marker, const PfEnds *ends,
-                   const char *strategy, guint timeout_ms, PfOvsdbDone done, gpointer data)
+                   const char *strategy, guint timeout_ms, PfNbPreplugDone done, gpointer data)
 {
     Preplug *p = g_new0(Preplug, 1);
     p->nb = nb;
@@ -435,6 +451,7 @@ void pf_nb_preplug(PfNb *nb, const char *const *ports, const PfMarker *marker, c
     ends_copy(&p->ends, p->names, ends);
     p->strategy = g_strdup(strategy);
     p->deadline = g_get_monotonic_time() + (gint64)timeout_ms * 1000;
+    p->mutations = g_ptr_array_new_with_free_func(json_free);
     p->done = done;
     p->data = data;
     preplug_read(p);

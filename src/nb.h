@@ -46,9 +46,12 @@ void pf_nb_foreach_marked(const PfNb *nb, PfNbMarked marked, gpointer data);
  * 'done' is called exactly once, later, with NULL or:
  *  PF_ERROR_BUSY: another handover's marker is there; PF_ERROR_NOT_FOUND: a port doesn't exist;
  *  PF_ERROR_DENIED: a CMS has set both chassis already, the port is in its hands;
- *  and what pf_ovsdb_query() reports.  Nothing was changed then, except when that is UNKNOWN. */
+ *  and what pf_ovsdb_query() reports.  Nothing was changed then, except when that is UNKNOWN.
+ * 'mutations': for each of the ports, in their order, the JSON of what was changed of its options
+ * and external_ids, which are columns southbound as well; NULL with an error; not owned. */
+typedef void (*PfNbPreplugDone)(const GPtrArray *mutations, const GError *error, gpointer data);
 void pf_nb_preplug(PfNb *nb, const char *const *ports, const PfMarker *marker, const PfEnds *ends,
-                   const char *strategy, guint timeout_ms, PfOvsdbDone done, gpointer data);
+                   const char *strategy, guint timeout_ms, PfNbPreplugDone done, gpointer data);
 
 /* Carries out 'write' on those of 'ports' (NULL-terminated, copied) that carry the marker of the
  * handover 'id', in one transaction.  'done' is called exactly once, later, with NULL or:

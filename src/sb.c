@@ -501,6 +501,46 @@ void pf_sb_hasten(PfSb *sb, const char *const *ports, const char *id, const PfSb
                  timeout_ms, hastening_done);
 }
 
+static struct json *empty_set(void)
+{
+    return json_array_create_2(json_string_create("set"), json_array_create_empty());
+}
+
+/* The row of 'port' as long as the source alone has it, and is (or nobody is) requested. */
+static struct json *where_unplugged(const char *port, const PfSbChassis *source, gboolean pinned)
+{
+    struct json *where = pf_ovsdb_where("logical_port", "==", json_string_create(port));
+    json_array_add(where, pf_ovsdb_clause("chassis", "==", pf_ovsdb_json_uuid(&source->uuid)));
+    json_array_add(where,
+                   pf_ovsdb_clause("requested_chassis",
+                                   "==", pinned ? pf_ovsdb_json_uuid(&source->uuid) : empty_set()));
+    json_array_add(where, pf_ovsdb_clause("requested_additional_chassis", "==", empty_set()));
+    return where;
+}
+
+void pf_sb_preplug(PfSb *sb, const char *const *ports, const GPtrArray *mutations,
+                   const PfSbChassis *source, const PfSbChassis *destination, guint timeout_ms,
+                   PfOvsdbQueryDone done, gpointer data)
+{
+    struct json *ops = json_array_create_empty();
+
+    for (guint i = 0; ports[i]; i++) {
+        for (gboolean pinned = FALSE; pinned <= TRUE; pinned++) {
+            struct json *row = json_object_create();
+            json_object_put(row, "requested_chassis", pf_ovsdb_json_uuid(&source->uuid));
+            json_object_put(row, "requested_additional_chassis",
+                            pf_ovsdb_json_uuid(&destination->uuid));
+            json_array_add(ops, pf_ovsdb_op_mutate("Port_Binding",
+                                                   where_unplugged(ports[i], source, pinned),
+                                                   json_clone(g_ptr_array_index(mutations, i))));
+            json_array_add(ops, pf_ovsdb_op_update("Port_Binding",
+                                                   where_unplugged(ports[i], source, pinned), row));
+        }
+    }
+    json_array_add(ops, pf_ovsdb_op_comment("portferryd: what northd is about to write"));
+    pf_ovsdb_query(sb->query, ops, timeout_ms, done, data);
+}
+
 /* ---- questions about other rows ---- */
 
 static const char *const chassis_columns[] = {"_uuid", "name", "hostname", NULL};

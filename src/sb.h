@@ -115,5 +115,14 @@ void pf_sb_hasten(PfSb *sb, const char *const *ports, const char *id, const PfSb
                   const PfSbChassis *destination, PfListKind from, PfListKind to, guint timeout_ms,
                   PfOvsdbDone done, gpointer data);
 
+/* The same for the pre-plug: 'mutations' is what pf_nb_preplug() has changed of each of 'ports'
+ * (NULL-terminated, copied; in the same order), which only the source has so far.  So the port is
+ * the two chassis's before libvirt plugs it at the destination, however long northd takes: until
+ * then nobody keeps the destination from claiming a port that isn't pinned.  What isn't so is left
+ * to northd.  One transaction; 'done' as for pf_ovsdb_query(), the result of which is of no use. */
+void pf_sb_preplug(PfSb *sb, const char *const *ports, const GPtrArray *mutations,
+                   const PfSbChassis *source, const PfSbChassis *destination, guint timeout_ms,
+                   PfOvsdbQueryDone done, gpointer data);
+
 void pf_sb_chassis_copy(PfSbChassis *to, const PfSbChassis *from);
 void pf_sb_chassis_clear(PfSbChassis *chassis);

@@ -89,6 +89,7 @@ typedef struct {
     guint8 crashes;    /* still allowed */
     guint8 cms;        /* Cms */
     guint8 northd_due; /* the northbound row has changed since northd looked at it */
+    guint8 plug_due;   /* the southbound half of the pre-plug is under way */
 } World;
 
 /* Who owns the lists. */
@@ -395,6 +396,20 @@ static void hasten(const World *w, const Daemon *d, guint goals)
     reach(&n, "hasten");
 }
 
+/* The southbound half of the pre-plug comes to its end: it is written if it still fits, or not. */
+static void plug_southbound(const World *w)
+{
+    World n = *w;
+
+    n.plug_due = 0;
+    reach(&n, "the southbound half of the pre-plug fails");
+    if (w->sb.list == LIST_OLD && w->sb.main == AT_SRC) {
+        n.sb.list = LIST_BOTH;
+        n.sb.marked = 1;
+        reach(&n, "the southbound half of the pre-plug");
+    }
+}
+
 static void goals(const World *w, PfRole role)
 {
     const Daemon *d = role == PF_ROLE_SOURCE ? &w->src : &w->dst;
@@ -406,7 +421,7 @@ static void goals(const World *w, PfRole role)
         reach(&n, "left to the CMS");
     } else if ((g & PF_GOAL_PREPLUG) && !w->nb.marked && w->nb.list == LIST_OLD) {
         n.nb = (Nb){.list = LIST_BOTH, .marked = 1};
-        n.began = n.northd_due = 1;
+        n.began = n.northd_due = n.plug_due = 1;
         reach(&n, "pre-plug");
     }
     /* Both only while northd has the destination as an additional chassis. */
@@ -495,6 +510,9 @@ static void step_daemon(const World *w, PfRole role)
         d->settled = 0;
         n.crashes--;
         reach(&n, "daemon crashes");
+        if (role == PF_ROLE_DESTINATION && w->plug_due) {
+            plug_southbound(&n); /* nothing of it is left when the daemon is back */
+        }
     }
 
     /* The copies of the databases catch up; the two do it independently of each other. */
@@ -556,11 +574,17 @@ static void step_daemon(const World *w, PfRole role)
                        (limit == PF_LIMIT_TEARDOWN && w->phase != M_RUNS && no_news && !twice) ||
                        (limit == PF_LIMIT_CMS && w->phase != M_RUNS && no_news && calm) ||
                        (limit == PF_LIMIT_INCOMING && !copy_goes_on(w) && no_news && calm);
+    /* The southbound half of the pre-plug has been answered, or given up, long before. */
+    may_end = may_end && !(role == PF_ROLE_SOURCE && w->plug_due);
     if (may_end) {
         settle(&n, role, PF_EV_DEADLINE);
         reach(&n, "deadline");
     }
-    goals(w, role);
+    if (role == PF_ROLE_DESTINATION && w->plug_due) {
+        plug_southbound(w);
+    } else {
+        goals(w, role);
+    }
 }
 
 /* ---- libvirt ---- */
@@ -591,7 +615,7 @@ static void step_libvirt(const World *w)
     switch ((Phase)w->phase) {
     case M_PREPARE:
         /* The hook returns when the pre-plug is committed (or when there is no daemon). */
-        if (!d->up || (d->state != PF_STATE_INVALID &&
+        if (!d->up || (d->state != PF_STATE_INVALID && !w->plug_due &&
                        pf_state_info((PfState)d->state)->limit != PF_LIMIT_PREPLUG)) {
             if (gate == PF_GATE_REFUSE) {
                 n.phase = M_FAILED;
